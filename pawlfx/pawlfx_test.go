@@ -25,6 +25,7 @@ import (
 	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/embedded"
 	"github.com/pawlrun/pawl/internal/freeport"
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pawlfx"
@@ -89,7 +90,7 @@ func sayHello(t *testing.T, conn *queue.Conn) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err = conn.PublishInput(t.Context(), queue.OutInput{Instance: "h", Kind: queue.KindStart, Name: "hello", Payload: in}); err != nil {
+	if _, err = conn.PublishInput(t.Context(), message.OutInput{Instance: "h", Kind: message.KindStart, Name: "hello", Payload: in}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -11,8 +11,10 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/examples"
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/partition"
 	"github.com/pawlrun/pawl/internal/process"
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/internal/settings"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -117,7 +119,7 @@ func (o *floorOwner) stop(ctx context.Context) error {
 
 // serve listens to the doorbells of a partition.
 func (o *floorOwner) serve(ctx context.Context, t *partition.Tenure) error {
-	bells, err := o.conn.OnDoorbells(t.Part, func(bells []queue.Doorbell) {
+	bells, err := o.conn.OnDoorbells(t.Part, func(bells []message.Doorbell) {
 		for _, b := range bells {
 			o.mu.Lock()
 			c := o.chains[b.Instance]
@@ -156,13 +158,13 @@ func (o *floorOwner) chain(ctx context.Context, id string) error {
 
 // turn commits a turn of a chain, which takes the completion of an activity and schedules the next one, or ends.
 func (o *floorOwner) turn(t *partition.Tenure, c *floorChain, completion history.Element) {
-	commit := &store.Commit{
-		Instance: c.id, Execution: 1, Head: c.head, NewHead: c.id + "." + strconv.FormatUint(c.activity, 10), Record: &store.Record{},
-		From: store.Running, Wakeup: time.Now().Add(10 * time.Second).UnixMilli(), MaxUnread: store.UnreadBatch,
+	commit := &record.Commit{
+		Instance: c.id, Execution: 1, Head: c.head, NewHead: c.id + "." + strconv.FormatUint(c.activity, 10), Record: &record.Record{},
+		From: record.Running, Wakeup: time.Now().Add(10 * time.Second).UnixMilli(), MaxUnread: record.UnreadBatch,
 	}
 	if c.head == "" {
 		commit.From = ""
-		commit.Record = &store.Record{Name: floorQueue, Version: "1", Origin: history.Position{Seq: 1, Time: 1}, Execution: 1, Status: store.Running, Created: 1}
+		commit.Record = &record.Record{Name: floorQueue, Version: "1", Origin: history.Position{Seq: 1, Time: 1}, Execution: 1, Status: record.Running, Created: 1}
 		commit.Events = append(commit.Events, make([]byte, 100)) // about the size of Started
 	} else {
 		commit.Pop, commit.Events = []string{completion.ID}, append(commit.Events, completion.Body)
@@ -175,16 +177,16 @@ func (o *floorOwner) turn(t *partition.Tenure, c *floorChain, completion history
 	if c.activity/2 < examples.ChainLength {
 		task.Effect = task.ContentID()
 		commit.Events = append(commit.Events, make([]byte, 100)) // ActivityScheduled
-		commit.Create = []store.Lease{{Activity: task.Activity, Effect: task.Effect}}
+		commit.Create = []record.Lease{{Activity: task.Activity, Effect: task.Effect}}
 		c.activity++
 	} else {
-		commit.Record.Status, commit.Record.Ended = store.Completed, 1
+		commit.Record.Status, commit.Record.Ended = record.Completed, 1
 		commit.Events = append(commit.Events, make([]byte, 50)) // the end
 		commit.Record.End = commit.Events[1]
 	}
 	c.head = commit.NewHead
 	tenure := store.Tenure{Part: t.Part, Token: t.Token, Secret: t.Secret}
-	o.store.Commit(tenure, commit, func(done store.Committed, err error) {
+	o.store.Commit(tenure, commit, func(done record.Committed, err error) {
 		if err == nil {
 			t.Committed(done.Number)
 		}
@@ -225,7 +227,7 @@ func (c *memberProgram) floorWorker(ctx context.Context) (err error) {
 	defer conn.Close()
 	run := redisx.NewRunner(rdb)
 	defer run.Close()
-	w := &floorTasks{conn: conn, leases: lease.New(run, redisx.NewSpace(c.Namespace.Namespace)), rung: make(chan struct{}, 1), pending: make(map[int][]queue.Doorbell)}
+	w := &floorTasks{conn: conn, leases: lease.New(run, redisx.NewSpace(c.Namespace.Namespace)), rung: make(chan struct{}, 1), pending: make(map[int][]message.Doorbell)}
 	if w.puller, err = conn.Pull(ctx, floorQueue); err != nil {
 		return err
 	}
@@ -251,7 +253,7 @@ type floorTasks struct {
 	rung   chan struct{}
 
 	mu      sync.Mutex
-	pending map[int][]queue.Doorbell // by partition
+	pending map[int][]message.Doorbell // by partition
 }
 
 func (w *floorTasks) take(d *queue.Delivery) {
@@ -269,7 +271,7 @@ func (w *floorTasks) take(d *queue.Delivery) {
 				return
 			}
 			w.mu.Lock()
-			w.pending[claim.Part] = append(w.pending[claim.Part], queue.Doorbell{Instance: t.Instance, Effect: t.Effect, Element: a.Element.Encode(), Proof: a.Proof})
+			w.pending[claim.Part] = append(w.pending[claim.Part], message.Doorbell{Instance: t.Instance, Effect: t.Effect, Element: a.Element.Encode(), Proof: a.Proof})
 			w.mu.Unlock()
 			select {
 			case w.rung <- struct{}{}:
@@ -282,7 +284,7 @@ func (w *floorTasks) take(d *queue.Delivery) {
 func (w *floorTasks) ring() {
 	w.mu.Lock()
 	now := w.pending
-	w.pending = make(map[int][]queue.Doorbell, len(now))
+	w.pending = make(map[int][]message.Doorbell, len(now))
 	w.mu.Unlock()
 	for p, bells := range now {
 		_ = w.conn.SendDoorbells(p, bells)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/natstest"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
@@ -17,7 +18,7 @@ func TestCountersOfTwoRolesShareARegistry(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if _, err := conn.PublishInput(context.Background(), queue.OutInput{Instance: "a", Kind: queue.KindCancel}); err != nil {
+	if _, err := conn.PublishInput(context.Background(), message.OutInput{Instance: "a", Kind: message.KindCancel}); err != nil {
 		t.Fatal(err)
 	}
 

@@ -15,7 +15,6 @@ import (
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/history/store"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
@@ -110,8 +109,8 @@ func (r *reader) drain(ctx context.Context, in *queue.Reader) error {
 }
 
 // ingestUnread ingests the unread inputs of a batch.
-func (r *reader) ingestUnread(ctx context.Context, batch []queue.Input) error {
-	unread := make(map[int][]queue.Input)
+func (r *reader) ingestUnread(ctx context.Context, batch []message.Input) error {
+	unread := make(map[int][]message.Input)
 	for _, x := range batch {
 		p := r.home(x.Instance)
 		if x.Pos.Seq >= r.unread[queue.PartitionOf(x.Instance, r.From)] && x.Pos.Seq >= r.behind[p] {
@@ -148,12 +147,12 @@ func (r *reader) settle(ctx context.Context, end history.Position) error {
 
 // ingest pushes inputs to the inboxes of a partition, as its owner does, and moves its position. Inputs that are invalid, or over a bound, are
 // added to the refused inputs.
-func (r *reader) ingest(ctx context.Context, part int, batch []queue.Input, next history.Position) error {
+func (r *reader) ingest(ctx context.Context, part int, batch []message.Input, next history.Position) error {
 	var arrivals []core.Arrival
-	var refused []store.Refusal
+	var refused []record.Refusal
 	refuse := func(instance string, pos history.Position, reason string) {
 		r.Logger.Warn("invalid input skipped", "instance", instance, "seq", pos.Seq, "error", reason)
-		refused = append(refused, store.Refusal{Instance: instance, Seq: pos.Seq, At: pos.Time / int64(time.Millisecond), Reason: reason})
+		refused = append(refused, record.Refusal{Instance: instance, Seq: pos.Seq, At: pos.Time / int64(time.Millisecond), Reason: reason})
 	}
 	for _, x := range batch {
 		var err error
@@ -161,16 +160,16 @@ func (r *reader) ingest(ctx context.Context, part int, batch []queue.Input, next
 			refuse(x.Instance, x.Pos, err.Error())
 		}
 	}
-	messages := make([]store.Message, len(arrivals))
+	messages := make([]record.Message, len(arrivals))
 	for i := range arrivals {
 		messages[i] = arrivals[i].Msg
 	}
 	type answer struct {
-		results []store.Ingested
+		results []record.Ingested
 		err     error
 	}
 	answers := make(chan answer, 1)
-	r.store.Ingest(r.tenures[part], r.at[part], next, messages, func(_ int64, results []store.Ingested, err error) { answers <- answer{results, err} })
+	r.store.Ingest(r.tenures[part], r.at[part], next, messages, func(_ int64, results []record.Ingested, err error) { answers <- answer{results, err} })
 	got := <-answers
 	switch {
 	case got.err == nil:

@@ -90,7 +90,7 @@ func (qs *queries) countSome(ctx context.Context, where filter.Where, by filter.
 		tally.Ungrouped = true
 	default:
 		tally.Field, tally.Known = string(by), likely(qs.process.cfg.Programs, by)
-		tally.Value = func(id string, rec *store.Record) string { return rec.Row(id).Value(by) }
+		tally.Value = func(id string, rec *record.Record) string { return rec.Row(id).Value(by) }
 	}
 	t, err := qs.process.store.Tally(ctx, qs.shell.st.Part, &tally)
 	if err != nil {

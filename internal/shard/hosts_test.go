@@ -17,9 +17,9 @@ import (
 	"github.com/pawlrun/pawl/internal/partition"
 	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/internal/pool"
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/wire"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/history/store"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
@@ -226,7 +226,7 @@ func TestInstancesAreRetriedWhenTheConnectionIsRestored(t *testing.T) {
 func TestPartitionIsNotDeclinedForATurnOfAnotherMember(t *testing.T) {
 	t.Parallel()
 	s := &shell{process: &Process{}, tenure: &partition.Tenure{}, resident: resident{guests: map[string]guest{}, remoteTurns: map[string]*guestTurn{}, failed: map[string]bool{}}}
-	stalled := &store.Reconciliation{Instance: "i", Stalled: `{"kind":"non-determinism"}`}
+	stalled := &record.Reconciliation{Instance: "i", Stalled: `{"kind":"non-determinism"}`}
 	turn := &guestTurn{instance: "i", decided: &core.Decided{Err: errors.New("the history differs"), Diverged: true}}
 	s.remoteTurns["i"] = turn
 	if !s.guestDone(turn) || s.guestDone(turn) {

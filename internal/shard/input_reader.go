@@ -14,7 +14,6 @@ import (
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/history/store"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
@@ -75,7 +74,7 @@ func (ir *inputReader) drain(ctx context.Context, r *queue.Reader, at history.Po
 	idle := time.NewTimer(stallCheck)
 	defer idle.Stop()
 	for {
-		var batch []queue.Input
+		var batch []message.Input
 		var next history.Position
 		select {
 		case <-ctx.Done():
@@ -116,20 +115,20 @@ func (ir *inputReader) drain(ctx context.Context, r *queue.Reader, at history.Po
 }
 
 // ingest pushes a batch to the inboxes. It returns false if the tenure has ended.
-func (ir *inputReader) ingest(ctx context.Context, batch []queue.Input, prev, next history.Position) bool {
+func (ir *inputReader) ingest(ctx context.Context, batch []message.Input, prev, next history.Position) bool {
 	arrivals := ir.arrivals(ctx, batch)
-	msgs := make([]store.Message, len(arrivals))
+	msgs := make([]record.Message, len(arrivals))
 	for i := range arrivals {
 		msgs[i] = arrivals[i].Msg
 	}
 	type answer struct {
 		now     int64
-		results []store.Ingested
+		results []record.Ingested
 		err     error
 	}
 	answers := make(chan answer, 1)
 	for pause := firstRetry; ; pause = wait(ctx, pause) {
-		ir.process.store.Ingest(ir.shell.st, prev, next, msgs, func(now int64, results []store.Ingested, err error) {
+		ir.process.store.Ingest(ir.shell.st, prev, next, msgs, func(now int64, results []record.Ingested, err error) {
 			answers <- answer{now, results, err} // never blocks: one call at a time
 		})
 		var got answer
@@ -145,12 +144,12 @@ func (ir *inputReader) ingest(ctx context.Context, batch []queue.Input, prev, ne
 			ir.shell.lag.end(ir.process.met, got.now)
 			ir.process.met.ingested.Add(float64(len(arrivals)))
 			return ir.shell.post(core.Message{Kind: core.InputsIngested, Body: &core.Ingested{Now: got.now, To: next, Arrivals: arrivals, Results: got.results}})
-		case errors.Is(got.err, store.ErrFenced):
+		case errors.Is(got.err, record.ErrFenced):
 			ir.shell.post(core.Message{Kind: core.TenureFailed, Err: got.err})
 			return false
-		case errors.Is(got.err, store.ErrConflict):
+		case errors.Is(got.err, record.ErrConflict):
 			ir.process.met.owners[core.CountConflicts].Add(1)
-			ir.shell.post(core.Message{Kind: core.TenureFailed, Err: fmt.Errorf("%w: %w", store.ErrRolledBack, got.err)})
+			ir.shell.post(core.Message{Kind: core.TenureFailed, Err: fmt.Errorf("%w: %w", record.ErrRolledBack, got.err)})
 			return false
 		case ctx.Err() != nil:
 			return false
@@ -164,7 +163,7 @@ func (ir *inputReader) ingest(ctx context.Context, batch []queue.Input, prev, ne
 
 // ingestApart bisects a batch to find the one message that Redis refuses, because a key of its instance has a foreign type, and skips it so that
 // it does not block the others.
-func (ir *inputReader) ingestApart(ctx context.Context, batch []queue.Input, prev, next history.Position, cause error) bool {
+func (ir *inputReader) ingestApart(ctx context.Context, batch []message.Input, prev, next history.Position, cause error) bool {
 	if half := len(batch) / 2; half > 0 {
 		middle := batch[half-1].Pos
 		return ir.ingest(ctx, batch[:half], prev, middle) && ir.ingest(ctx, batch[half:], middle, next)
@@ -175,19 +174,19 @@ func (ir *inputReader) ingestApart(ctx context.Context, batch []queue.Input, pre
 	}
 	ir.process.met.refused.Inc()
 	ir.shell.log.Error("input refused by redis, skipped", "instance", in.Instance, "seq", in.Pos.Seq, "error", cause)
-	ir.shell.listRefusals(ctx, []store.Refusal{refusal(in, cause)})
+	ir.shell.listRefusals(ctx, []record.Refusal{refusal(in, cause)})
 	return ir.ingest(ctx, nil, prev, next)
 }
 
-func refusal(in queue.Input, cause error) store.Refusal {
-	return store.Refusal{Instance: in.Instance, Seq: in.Pos.Seq, At: in.Pos.Time / int64(time.Millisecond), Reason: cause.Error()}
+func refusal(in message.Input, cause error) record.Refusal {
+	return record.Refusal{Instance: in.Instance, Seq: in.Pos.Seq, At: in.Pos.Time / int64(time.Millisecond), Reason: cause.Error()}
 }
 
 // arrivals converts messages to inbox elements. It skips invalid messages: they are counted, logged, and stored for list --stalled, because
 // their senders may be gone.
-func (ir *inputReader) arrivals(ctx context.Context, batch []queue.Input) []core.Arrival {
+func (ir *inputReader) arrivals(ctx context.Context, batch []message.Input) []core.Arrival {
 	out := make([]core.Arrival, 0, len(batch))
-	var refused []store.Refusal
+	var refused []record.Refusal
 	defer func() { ir.shell.listRefusals(ctx, refused) }()
 	for _, in := range batch {
 		var err error
@@ -203,8 +202,8 @@ func (ir *inputReader) arrivals(ctx context.Context, batch []queue.Input) []core
 }
 
 // unblock removes keys of a foreign type that keep a forced purge out of its inbox. It reports whether there were any.
-func (ir *inputReader) unblock(ctx context.Context, in queue.Input) bool {
-	if in.Kind != queue.KindPurge || !in.Force || in.Problem != nil {
+func (ir *inputReader) unblock(ctx context.Context, in message.Input) bool {
+	if in.Kind != message.KindPurge || !in.Force || in.Problem != nil {
 		return false
 	}
 	ctx, stop := context.WithTimeout(ctx, maxRetry)

@@ -99,7 +99,7 @@ func (s *Process) List(partition int, where filter.Where, cursor string, limit i
 
 // listQuery converts a filter to a query of the store. Terms that the sets of the store cannot decide exactly are compared with the records.
 func listQuery(where filter.Where) store.ListQuery {
-	q := store.ListQuery{Span: func(s store.Status) (from, until int64) {
+	q := store.ListQuery{Span: func(s record.Status) (from, until int64) {
 		span := where.StatusSince(s.Ended())
 		return span.From, span.Until
 	}}
@@ -126,7 +126,7 @@ func listQuery(where filter.Where) store.ListQuery {
 		q.Pick = func(id string) bool { return ids.Match(&filter.Row{ID: id}) }
 	}
 	if compared {
-		q.Keep = func(id string, rec *store.Record) bool { return where.Match(rec.Row(id)) }
+		q.Keep = func(id string, rec *record.Record) bool { return where.Match(rec.Row(id)) }
 	}
 	return q
 }

@@ -6,8 +6,9 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/internal/core"
+	"github.com/pawlrun/pawl/internal/message"
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/request"
-	"github.com/pawlrun/pawl/pkg/history/store"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
@@ -37,11 +38,11 @@ func (s *Process) serveLive(cleanups *[]func()) error {
 const statusUnavailable = "unavailable"
 
 // outcome requests the outcome of an instance from its owner.
-func (s *Process) outcome(ctx context.Context, instance string) queue.Outcome {
+func (s *Process) outcome(ctx context.Context, instance string) message.Outcome {
 	var r request.Answered
 	err := request.Call(ctx, s.conn, s.conn.PartitionOf(instance), &request.Await{Instance: instance}, &r)
 	p, refused := errors.AsType[*request.Problem](err)
-	o := queue.Outcome{Instance: instance, Status: string(store.Running)}
+	o := message.Outcome{Instance: instance, Status: string(record.Running)}
 	switch {
 	case refused && p.Code == request.ProblemNotFound:
 		o.Status, o.Error = p.Code, p.Message

@@ -10,12 +10,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/pawlrun/pawl/internal/core"
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/promx"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/history/store"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // Metrics are the metrics of an orchestrator. docs/metrics.md lists them.
@@ -92,7 +91,7 @@ var ownerCounters = [core.Counters][2]string{ //nolint:gochecknoglobals // read 
 // orchestrationMetrics count the instances of one orchestration.
 type orchestrationMetrics struct {
 	started prometheus.Counter
-	ended   map[store.Status]prometheus.Counter
+	ended   map[record.Status]prometheus.Counter
 }
 
 // maxActions bounds the values of the label action: orchestration code chooses the names of activities, and no orchestrator has a list of them.
@@ -207,7 +206,7 @@ func (m *Metrics) measure(r *registration, orchestrations []string) {
 	ended := r.counters("orchestrator", "instances_ended_total", "Instances that ended, by outcome: completed, failed, cancelled.", "orchestration", "outcome")
 	m.byOrchestration = make(map[string]*orchestrationMetrics, len(orchestrations)+1)
 	for _, name := range append([]string{promx.Other}, orchestrations...) {
-		o := &orchestrationMetrics{started: started.WithLabelValues(name), ended: make(map[store.Status]prometheus.Counter)}
+		o := &orchestrationMetrics{started: started.WithLabelValues(name), ended: make(map[record.Status]prometheus.Counter)}
 		for _, s := range record.Statuses() {
 			if s.Ended() {
 				o.ended[s] = ended.WithLabelValues(name, string(s))
@@ -237,7 +236,7 @@ func exemplar(t *core.Decided) prometheus.Labels {
 }
 
 // committed measures a turn that was committed at now, in Unix ms. with is its exemplar.
-func (m *Metrics) committed(t *core.Decided, c *store.Commit, now int64, with prometheus.Labels) {
+func (m *Metrics) committed(t *core.Decided, c *record.Commit, now int64, with prometheus.Labels) {
 	if c.NewHead == "" {
 		return
 	}
@@ -286,7 +285,7 @@ type lag struct {
 }
 
 // begin records the oldest input of a batch.
-func (l *lag) begin(batch []queue.Input) {
+func (l *lag) begin(batch []message.Input) {
 	if len(batch) > 0 {
 		l.oldest.Store(batch[0].Pos.Time)
 	}

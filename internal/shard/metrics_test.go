@@ -8,19 +8,19 @@ import (
 
 	"github.com/pawlrun/pawl/internal/core"
 	"github.com/pawlrun/pawl/internal/promx"
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/history/store"
 )
 
-func measuredTurn(name string) (*core.Decided, *store.Commit) {
+func measuredTurn(name string) (*core.Decided, *record.Commit) {
 	t := &core.Decided{Additions: core.Additions{Fold: &history.State{Started: &history.Started{Name: name}}}}
 	t.Size = 500
 	t.Events = []history.Event{
 		&history.Started{Name: name, Execution: 1}, &history.TimerFired{Head: history.Head{At: 1000}}, &history.Granted{Scheduled: 9},
 		&history.Completed{},
 	}
-	return t, &store.Commit{NewHead: "h", Record: &store.Record{Name: name, Status: store.Completed}}
+	return t, &record.Commit{NewHead: "h", Record: &record.Record{Name: name, Status: record.Completed}}
 }
 
 func TestCommitIsMeasuredWithoutAllocation(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/partition"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/history/store"
@@ -76,7 +77,7 @@ type objectCollector struct {
 	*Process
 	age       time.Duration // younger objects are skipped
 	markedFor time.Duration
-	accepted  map[int]queue.Accepted // by partition, read after the last round
+	accepted  map[int]message.Accepted // by partition, read after the last round
 }
 
 // objectRound holds what one round has read.
@@ -106,7 +107,7 @@ func (c *objectCollector) collect(ctx context.Context) error {
 			}
 		}
 	}
-	accepted := make(map[int]queue.Accepted, len(r.applied))
+	accepted := make(map[int]message.Accepted, len(r.applied))
 	for p := range r.applied {
 		if accepted[p], err = c.conn.Accepted(ctx, p, history.Position{}); err != nil {
 			return err

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/natstest"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/redisx"
@@ -121,7 +122,7 @@ func TestObjectIsRemovedWhenNoOwnerMentionsIt(t *testing.T) {
 	w.ok(w.rdb.RPush(t.Context(), inbox, "x"+objectName("a")+"y", objectName("c"), objectName("d")).Err())
 	publish := func(id string) {
 		t.Helper()
-		_, err := w.conn.PublishInput(t.Context(), queue.OutInput{ID: id, Instance: "gone", Kind: queue.KindEvent, Name: "e"})
+		_, err := w.conn.PublishInput(t.Context(), message.OutInput{ID: id, Instance: "gone", Kind: message.KindEvent, Name: "e"})
 		w.ok(err)
 	}
 	publish("m1") // no reader yet

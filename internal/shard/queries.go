@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/pawlrun/pawl/internal/core"
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/internal/text"
@@ -139,7 +140,7 @@ func notFound(ctx context.Context, s *shell, id string) error {
 
 // register registers a reply subject and then reads the record, so that no change is missed in between. It returns a nil record for an
 // instance that has not begun.
-func (qs *queries) register(ctx context.Context, id, replyTo string, as core.MessageKind) (*store.Record, error) {
+func (qs *queries) register(ctx context.Context, id, replyTo string, as core.MessageKind) (*record.Record, error) {
 	if replyTo != "" {
 		qs.shell.post(core.Message{Kind: as, ID: id, Body: replyTo})
 	}
@@ -225,7 +226,7 @@ func (qs *queries) describe(ctx context.Context, q *request.Describe) (request.R
 }
 
 // awaited returns what an instance waits for: from its code if that is resident, otherwise from a replica.
-func (qs *queries) awaited(ctx context.Context, id string, l store.Loaded) (a replay.Awaited) {
+func (qs *queries) awaited(ctx context.Context, id string, l record.Loaded) (a replay.Awaited) {
 	reply := make(chan replay.Awaited, 1)
 	qs.shell.box.post(mail{Message: core.Message{ID: id}, awaited: reply})
 	select {
@@ -242,7 +243,7 @@ func (qs *queries) awaited(ctx context.Context, id string, l store.Loaded) (a re
 
 const maxOutstanding = 100 // outstanding activities, and rows of other kinds, in a description
 
-func (qs *queries) outstanding(ctx context.Context, id string, rec *store.Record, state *history.State) ([]request.Activity, error) {
+func (qs *queries) outstanding(ctx context.Context, id string, rec *record.Record, state *history.State) ([]request.Activity, error) {
 	ids := state.Outstanding()
 	ids = ids[:min(len(ids), maxOutstanding)]
 	held, err := qs.process.store.Holders(ctx, qs.shell.st.Part, id, rec.Execution, ids)
@@ -260,7 +261,7 @@ func (qs *queries) outstanding(ctx context.Context, id string, rec *store.Record
 const maxError = 200 // bytes of the text of a failure, and of the reason of a stall, in a list
 
 // summary returns the row of an instance in a list. rec may be nil, and stalled empty.
-func summary(id string, rec *store.Record, stalled string) request.Summary {
+func summary(id string, rec *record.Record, stalled string) request.Summary {
 	sum := request.Summary{Instance: id}
 	if stalled != "" {
 		s := core.ParseStall(stalled)
@@ -287,7 +288,7 @@ func summary(id string, rec *store.Record, stalled string) request.Summary {
 }
 
 // described returns the part of a description that comes from the record, which may be nil.
-func described(id string, rec *store.Record, stalled string) *request.Description {
+func described(id string, rec *record.Record, stalled string) *request.Description {
 	d := &request.Description{Summary: summary(id, rec, stalled)}
 	if rec == nil {
 		return d

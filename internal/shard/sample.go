@@ -11,7 +11,7 @@ import (
 	"github.com/pawlrun/pawl/internal/outage"
 	"github.com/pawlrun/pawl/internal/partition"
 	"github.com/pawlrun/pawl/internal/promx"
-	"github.com/pawlrun/pawl/pkg/history/store"
+	"github.com/pawlrun/pawl/internal/record"
 )
 
 const (
@@ -41,8 +41,8 @@ func (s *Process) sampleInstances(ctx context.Context, owned []int) {
 	g, ctx := errgroup.WithContext(ctx)
 	for _, p := range owned {
 		for count, read := range map[*atomic.Uint64]func() (uint64, error){
-			&pending: func() (uint64, error) { return s.store.Count(ctx, p, store.Pending) },
-			&running: func() (uint64, error) { return s.store.Count(ctx, p, store.Running) },
+			&pending: func() (uint64, error) { return s.store.Count(ctx, p, record.Pending) },
+			&running: func() (uint64, error) { return s.store.Count(ctx, p, record.Running) },
 			&stalled: func() (uint64, error) { return s.store.StalledCount(ctx, p) },
 		} {
 			g.Go(func() error {
@@ -55,7 +55,7 @@ func (s *Process) sampleInstances(ctx context.Context, owned []int) {
 	if g.Wait() != nil {
 		return
 	}
-	for status, n := range map[string]*atomic.Uint64{string(store.Pending): &pending, string(store.Running): &running, "stalled": &stalled} {
+	for status, n := range map[string]*atomic.Uint64{string(record.Pending): &pending, string(record.Running): &running, "stalled": &stalled} {
 		s.met.instances.WithLabelValues(status).Set(float64(n.Load()))
 	}
 }

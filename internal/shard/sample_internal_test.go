@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/history/store"
@@ -22,7 +23,7 @@ func TestInstancesOfAllPartitionsAreCountedTogether(t *testing.T) {
 	for p := range 16 {
 		owned = append(owned, p)
 		for i := range p {
-			if err := rdb.ZAdd(t.Context(), space.Part(p).Index(string(store.Running)), redis.Z{Score: 1, Member: fmt.Sprint(i)}).Err(); err != nil {
+			if err := rdb.ZAdd(t.Context(), space.Part(p).Index(string(record.Running)), redis.Z{Score: 1, Member: fmt.Sprint(i)}).Err(); err != nil {
 				t.Fatal(err)
 			}
 		}

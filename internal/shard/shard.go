@@ -11,7 +11,9 @@ import (
 
 	"github.com/pawlrun/pawl/internal/core"
 	"github.com/pawlrun/pawl/internal/failpoint"
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/partition"
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/internal/turn"
 	"github.com/pawlrun/pawl/pkg/history/store"
@@ -98,9 +100,9 @@ func (s *shard) run() error {
 // asTenureError converts an error of the store that ends the tenure to the error that the keeper expects.
 func asTenureError(err error) error {
 	switch {
-	case errors.Is(err, store.ErrFenced):
+	case errors.Is(err, record.ErrFenced):
 		return fmt.Errorf("%w: %w", err, partition.ErrLost)
-	case errors.Is(err, store.ErrRolledBack):
+	case errors.Is(err, record.ErrRolledBack):
 		return fmt.Errorf("%w: %w", err, partition.ErrRolledBack)
 	default:
 		return err
@@ -227,7 +229,7 @@ func (s *shard) leave() error {
 
 // subscribe subscribes to the doorbells of the partition, the notices of limits and the requests of clients.
 func (s *shard) subscribe() ([]*queue.Subscription, error) {
-	bells, err := s.process.conn.OnDoorbells(s.shell.st.Part, func(bs []queue.Doorbell) {
+	bells, err := s.process.conn.OnDoorbells(s.shell.st.Part, func(bs []message.Doorbell) {
 		if bs = s.shell.proven(bs); len(bs) > 0 {
 			s.shell.post(core.Message{Kind: core.DoorbellsReceived, Bells: bs})
 		}
@@ -239,7 +241,7 @@ func (s *shard) subscribe() ([]*queue.Subscription, error) {
 	if err != nil {
 		return []*queue.Subscription{bells}, fmt.Errorf("listen for requests: %w", err)
 	}
-	notices, err := s.process.conn.OnLimitNotices(s.shell.st.Part, func(ws []queue.LimitNotice) { s.shell.post(core.Message{Kind: core.NoticesReceived, Body: ws}) })
+	notices, err := s.process.conn.OnLimitNotices(s.shell.st.Part, func(ws []message.LimitNotice) { s.shell.post(core.Message{Kind: core.NoticesReceived, Body: ws}) })
 	if err != nil {
 		return []*queue.Subscription{bells, asks}, fmt.Errorf("listen for notices of limits: %w", err)
 	}
@@ -249,8 +251,8 @@ func (s *shard) subscribe() ([]*queue.Subscription, error) {
 // proven removes doorbells whose proof is invalid. The completion that a doorbell carries takes part in a turn, and frees a slot of a limit,
 // before Redis is read, so a forged one must not reach the owner. Dropping a genuine doorbell costs only time: its instance is
 // due two seconds after the push. proven runs on the goroutine of the subscription.
-func (s *shell) proven(bells []queue.Doorbell) []queue.Doorbell {
-	return slices.DeleteFunc(bells, func(b queue.Doorbell) bool {
+func (s *shell) proven(bells []message.Doorbell) []message.Doorbell {
+	return slices.DeleteFunc(bells, func(b message.Doorbell) bool {
 		if s.st.VerifyProof(b.Instance, b.Effect, b.Element, b.Proof) {
 			return false
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/pawlrun/pawl/internal/core"
 	"github.com/pawlrun/pawl/internal/failpoint"
 	"github.com/pawlrun/pawl/internal/limiter"
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/outage"
 	"github.com/pawlrun/pawl/internal/partition"
 	"github.com/pawlrun/pawl/internal/promx"
@@ -19,7 +20,6 @@ import (
 	"github.com/pawlrun/pawl/internal/turn"
 	"github.com/pawlrun/pawl/pkg/history/store"
 	"github.com/pawlrun/pawl/pkg/lease"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 const loadTimeout = 30 * time.Second // enough for a busy Redis to return a history near its size limit
@@ -152,7 +152,7 @@ func (s *shell) write(e *core.Effect) {
 	case core.CommitTurn:
 		begin, t, c := time.Now(), e.Decided, s.direct.claim(e)
 		checkLimits(s, id, t)
-		s.process.store.Commit(s.st, c, func(done store.Committed, err error) {
+		s.process.store.Commit(s.st, c, func(done record.Committed, err error) {
 			failpoint.Here("orchestrator.committed")
 			with := exemplar(t)
 			promx.Observe(s.process.met.commitSeconds, time.Since(begin).Seconds(), with)
@@ -165,16 +165,16 @@ func (s *shell) write(e *core.Effect) {
 		})
 	case core.ReconcileWith:
 		s.declineFor(e.Recon)
-		s.process.store.Reconcile(s.st, e.Recon, func(got store.Reconciled, err error) {
+		s.process.store.Reconcile(s.st, e.Recon, func(got record.Reconciled, err error) {
 			s.post(core.Message{Kind: core.Reconciled, ID: id, Reconciled: got, Err: err})
 		})
 	case core.RemoveInstance:
-		s.process.store.Purge(s.st, e.Body.(*store.Purge), func(now int64, err error) {
+		s.process.store.Purge(s.st, e.Body.(*record.Purge), func(now int64, err error) {
 			failpoint.Here("orchestrator.purged")
 			s.post(core.Message{Kind: core.PurgeAnswered, ID: id, Body: now, Err: err})
 		})
 	case core.RewindInstance:
-		s.process.store.Rewind(s.st, e.Body.(*store.Rewind), func(done store.Committed, err error) {
+		s.process.store.Rewind(s.st, e.Body.(*record.Rewind), func(done record.Committed, err error) {
 			failpoint.Here("orchestrator.rewound")
 			if err == nil {
 				s.tenure.Committed(done.Number)
@@ -187,9 +187,9 @@ func (s *shell) write(e *core.Effect) {
 			s.post(core.Message{Kind: core.Wiped, ID: id, Body: now, Err: err})
 		})
 	case core.ReadDue:
-		s.process.store.Due(s.st, core.DueBatch, func(d store.DueSet, err error) { s.post(core.Message{Kind: core.DueRead, Body: d, Err: err}) })
+		s.process.store.Due(s.st, core.DueBatch, func(d record.DueSet, err error) { s.post(core.Message{Kind: core.DueRead, Body: d, Err: err}) })
 	case core.ListRefusals:
-		refused := e.Body.([]store.Refusal)
+		refused := e.Body.([]record.Refusal)
 		s.effects.Go(func() { s.listRefusals(s.life, refused) })
 	case core.ReportLate:
 		s.report(id, e.Body.(*core.LateReports))
@@ -207,7 +207,7 @@ func (s *shell) write(e *core.Effect) {
 
 // declineFor declines the partition if a stalled instance lacks code or a key that another process may have. If its turns are decided by other
 // members, another owner would not help.
-func (s *shell) declineFor(r *store.Reconciliation) {
+func (s *shell) declineFor(r *record.Reconciliation) {
 	if r.Stalled == "" || r.Stalled == record.NotStalled {
 		return
 	}
@@ -229,7 +229,7 @@ func (s *shell) report(id string, r *core.LateReports) {
 }
 
 // listRefusals stores refused inputs for list --stalled. If Redis does not reply, only the log line and the metric remain.
-func (s *shell) listRefusals(ctx context.Context, refused []store.Refusal) {
+func (s *shell) listRefusals(ctx context.Context, refused []record.Refusal) {
 	if len(refused) == 0 {
 		return
 	}
@@ -323,7 +323,7 @@ func (s *shell) passNotices(p int, ws []core.LimitNotice) {
 		here.shell.post(core.Message{Kind: core.NoticesPassed, Body: ws})
 		return
 	}
-	out := make([]queue.LimitNotice, len(ws))
+	out := make([]message.LimitNotice, len(ws))
 	for i, w := range ws {
 		out[i] = w.Encode()
 	}
@@ -337,10 +337,10 @@ func (s *shell) wakeLimit(name string) {
 		here.shell.post(core.Message{Kind: core.LimitDue, ID: name})
 		return
 	}
-	s.sendNotices(p, []queue.LimitNotice{{Limit: name}})
+	s.sendNotices(p, []message.LimitNotice{{Limit: name}})
 }
 
-func (s *shell) sendNotices(p int, ws []queue.LimitNotice) {
+func (s *shell) sendNotices(p int, ws []message.LimitNotice) {
 	if err := s.process.conn.SendLimitNotices(p, ws); err != nil {
 		s.log.Debug("limit notices not sent, repeated by sweep", "partition", p, "error", err)
 	}

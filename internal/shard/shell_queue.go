@@ -7,6 +7,7 @@ import (
 
 	"github.com/pawlrun/pawl/internal/core"
 	"github.com/pawlrun/pawl/internal/failpoint"
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/outage"
 	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -25,15 +26,15 @@ func (s *shell) doQueue(e *core.Effect) {
 			s.post(core.Message{Kind: core.MessagePublished, Number: number, Err: err})
 		})
 	case core.SendHints:
-		if err := s.process.conn.SendHints(e.ID, e.Body.([]queue.Hint)); err != nil {
+		if err := s.process.conn.SendHints(e.ID, e.Body.([]message.Hint)); err != nil {
 			s.log.Debug("cancel hint not sent", "worker", e.ID, "error", err)
 		}
 	case core.AnswerClients:
 		s.answerClients(e.Body.(*core.ClientAnswer))
 	case core.PublishOutcome:
-		_ = s.process.conn.PublishOutcome(e.Body.(queue.Outcome)) // if it is lost, waiting clients request it again
+		_ = s.process.conn.PublishOutcome(e.Body.(message.Outcome)) // if it is lost, waiting clients request it again
 	case core.PublishChange:
-		_ = s.process.conn.PublishChange(e.Body.(queue.Change)) // if it is lost, watchers are notified of the gap where it can be detected
+		_ = s.process.conn.PublishChange(e.Body.(message.Change)) // if it is lost, watchers are notified of the gap where it can be detected
 	case core.ReadHorizon:
 		s.readHorizon(e.After, e.Body.(history.Position))
 	case core.ReadQueueAge:
@@ -110,7 +111,7 @@ func (s *shell) readHorizon(after time.Duration, known history.Position) {
 		if after > 0 {
 			outage.Sleep(s.life, after)
 		}
-		var got queue.Accepted
+		var got message.Accepted
 		err := errNotConnected
 		if s.process.conn.Connected() {
 			ctx, stop := context.WithTimeout(s.life, horizonTimeout)

@@ -9,11 +9,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/pawlrun/pawl/internal/core"
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/tracing"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/history/store"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 const (
@@ -113,8 +113,8 @@ func (s *spans) flush(ctx context.Context, log *slog.Logger) {
 }
 
 // received adds the trace headers, with which its spans begin, to a start.
-func (s *spans) received(in *queue.Input) {
-	if s != nil && in.Kind == queue.KindStart && in.Problem == nil {
+func (s *spans) received(in *message.Input) {
+	if s != nil && in.Kind == message.KindStart && in.Problem == nil {
 		in.Headers = in.Headers.Traced(in.Instance, in.Pos, s.tracer.Sample)
 	}
 }

@@ -4,15 +4,15 @@ import (
 	"testing"
 
 	"github.com/pawlrun/pawl/internal/core"
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 func TestNoTracerCostsNoAllocation(t *testing.T) {
 	var none *spans
 	start := history.Started{Name: "o"}
 	turn := &core.Decided{Additions: core.Additions{Fold: &history.State{Started: &start}, Events: []history.Event{&start}}}
-	in := &queue.Input{Kind: queue.KindStart}
+	in := &message.Input{Kind: message.KindStart}
 	if n := testing.AllocsPerRun(100, func() { none.committed("i", turn); none.received(in) }); n != 0 || in.Headers != "" {
 		t.Errorf("%v allocations, headers %q", n, in.Headers)
 	}

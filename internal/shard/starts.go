@@ -8,7 +8,6 @@ import (
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/history/store"
 )
 
 // startState reports what became of a start. The order of its reads matters: an input moves from the stream to the inbox, and with a commit
@@ -16,7 +15,7 @@ import (
 // is read; the start may be in the rest.
 func (qs *queries) startState(ctx context.Context, q *request.Start) (request.Reply, error) {
 	r := new(request.StartState)
-	begun := func() (*store.Record, error) {
+	begun := func() (*record.Record, error) {
 		rec, err := qs.process.store.Record(ctx, qs.shell.st.Part, q.Instance)
 		if err == nil && rec != nil && (q.Seq == 0 || rec.Origin.Seq == q.Seq) {
 			r.State = request.StartBegun
@@ -39,7 +38,7 @@ func (qs *queries) startState(ctx context.Context, q *request.Start) (request.Re
 		return r, err
 	}
 	at := startUnread(inbox, q)
-	delayed := rec != nil && rec.Status == store.Pending && rec.Events == 0 && !q.Restart
+	delayed := rec != nil && rec.Status == record.Pending && rec.Events == 0 && !q.Restart
 	if mayBeUnread(at, delayed, record.Truncated(inbox)) {
 		return r, nil
 	}
@@ -63,7 +62,7 @@ func (qs *queries) startState(ctx context.Context, q *request.Start) (request.Re
 func mayBeUnread(at int, delayed, truncated bool) bool { return !delayed && (at >= 0 || truncated) }
 
 // startOf reports whether an instance was begun by an earlier copy of the start.
-func (qs *queries) startOf(ctx context.Context, q *request.Start, rec *store.Record) (request.StartStatus, error) {
+func (qs *queries) startOf(ctx context.Context, q *request.Start, rec *record.Record) (request.StartStatus, error) {
 	first, err := qs.process.store.RawHistory(ctx, qs.shell.st.Part, q.Instance, rec.Execution, 0, 1)
 	if err != nil || len(first) == 0 || q.ID == "" {
 		return request.StartTaken, err
@@ -97,7 +96,7 @@ func startUnread(inbox [][]byte, q *request.Start) int {
 }
 
 // startOptions sets the options of the start in a description, from the history, or from a start that is not due yet.
-func startOptions(d *request.Description, l store.Loaded, state *history.State) {
+func startOptions(d *request.Description, l record.Loaded, state *history.State) {
 	d.Deadline = state.Deadline()
 	if s := nextStart(l); s != nil && state.Len == 0 {
 		d.StartAt, d.Deadline = s.StartAt, s.Deadline
@@ -105,7 +104,7 @@ func startOptions(d *request.Description, l store.Loaded, state *history.State) 
 }
 
 // nextStart returns the first unread input if it is a start, otherwise nil.
-func nextStart(l store.Loaded) *history.Started {
+func nextStart(l record.Loaded) *history.Started {
 	if len(l.Unread) == 0 {
 		return nil
 	}

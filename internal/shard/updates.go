@@ -10,7 +10,6 @@ import (
 	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/history/store"
 )
 
 // answerUpdate sends the answer to an update. A client that does not receive it repeats its request.
@@ -64,7 +63,7 @@ func (s *shell) readAnswer(ctx context.Context, id, name, updateID string) (*mes
 
 // leftByFormer reports whether an update that is open in the ledger belongs to a previous instance with the same id. If INPUTS was recreated in
 // between, sequences and times may contradict each other; the update then belongs to a previous instance if this one does not have it.
-func (s *shell) leftByFormer(ctx context.Context, id, key string, open history.Position, rec *store.Record) (bool, error) {
+func (s *shell) leftByFormer(ctx context.Context, id, key string, open history.Position, rec *record.Record) (bool, error) {
 	if before := open.Before(rec.Origin); !rec.Replaced || open.Seq == 0 || before || rec.Origin.Before(open) {
 		return rec.Replaced && before, nil
 	}
@@ -103,7 +102,7 @@ func (qs *queries) updateAnswer(ctx context.Context, q *request.Update) (request
 const maxUpdateInput = 2 << 10 // bytes of the input of an open update in a description
 
 // allOpen returns the open updates of a history, and then the updates at the head of the inbox.
-func allOpen(l store.Loaded, state *history.State) []*history.UpdateReceived {
+func allOpen(l record.Loaded, state *history.State) []*history.UpdateReceived {
 	all := state.OpenUpdates()
 	for _, b := range l.Unread {
 		if u, ok := unreadEvent(b).(*history.UpdateReceived); ok {
@@ -114,7 +113,7 @@ func allOpen(l store.Loaded, state *history.State) []*history.UpdateReceived {
 }
 
 // openUpdates describes the updates that an instance has not answered.
-func openUpdates(l store.Loaded, state *history.State) []request.OpenUpdate {
+func openUpdates(l record.Loaded, state *history.State) []request.OpenUpdate {
 	if l.Record.Status.Ended() {
 		return nil
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/pawlrun/pawl/internal/build"
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/history/store"
 )
@@ -17,7 +18,7 @@ func (qs *queries) versions(ctx context.Context) (request.Reply, error) {
 		out.Code = append(out.Code, request.Code{Orchestration: name, Versions: qs.process.cfg.Programs.Versions(name)})
 	}
 	at := make(map[[2]string]int)
-	q := store.ListQuery{Statuses: []store.Status{store.Pending, store.Running}, Limit: maxStalled}
+	q := store.ListQuery{Statuses: []record.Status{record.Pending, record.Running}, Limit: maxStalled}
 	for n := 0; ; {
 		page, err := qs.process.store.List(ctx, qs.shell.st.Part, q)
 		if err != nil {

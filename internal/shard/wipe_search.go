@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/internal/core"
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/history/store"
 )
@@ -37,7 +38,7 @@ func (s *shell) findWipe(ctx context.Context, id string) (*core.Wipe, error) {
 			continue
 		}
 		if p, ok := u.Ev.(*history.PurgeRequested); ok && p.Force && (rec == nil || !u.Before(rec.Origin)) {
-			w.Request, w.Purge = store.Wipe{Instance: id, InboxIndex: i, Purge: u.ID}, p
+			w.Request, w.Purge = record.Wipe{Instance: id, InboxIndex: i, Purge: u.ID}, p
 			break
 		}
 		w.Ahead = append(w.Ahead, u)

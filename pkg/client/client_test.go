@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/author"
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/queue"
@@ -48,7 +49,7 @@ func TestStartedInstancePushesItsResult(t *testing.T) {
 	run, err := Start(soon(t), c, fulfil, "o-1", order{N: 7})
 	ok(t, err)
 	in := w.input(0)
-	if in.Kind != queue.KindStart || in.Name != "fulfil-order" || in.Instance != "o-1" || in.By != "me" || in.ID == "" || in.Reply == "" {
+	if in.Kind != message.KindStart || in.Name != "fulfil-order" || in.Instance != "o-1" || in.By != "me" || in.ID == "" || in.Reply == "" {
 		t.Fatalf("%+v", in)
 	}
 	if o, err := author.Input(fulfil).Decode(in.Payload); err != nil || o.N != 7 {
@@ -166,7 +167,7 @@ func TestEventsAndCancelsCarryRequesterAndReason(t *testing.T) {
 	if in := w.input(0); in.Name != "approved" || in.ID != "m-1" || in.By != "me" {
 		t.Fatalf("%+v", in)
 	}
-	if in := w.input(1); in.Kind != queue.KindCancel || in.Text != "too late" || in.By != "finance" {
+	if in := w.input(1); in.Kind != message.KindCancel || in.Text != "too late" || in.By != "finance" {
 		t.Fatalf("%+v", in)
 	}
 }

@@ -37,7 +37,7 @@ func (c *Client) Import(ctx context.Context, id string, export []byte, opts ...I
 	if err != nil {
 		return Operated{}, fmt.Errorf("client: import of %s: %w", id, err)
 	}
-	in := queue.OutInput{Instance: id, Kind: queue.KindStart, Name: message.ImportName, Payload: p, Reuse: history.ReuseReject}
+	in := message.OutInput{Instance: id, Kind: message.KindStart, Name: message.ImportName, Payload: p, Reuse: history.ReuseReject}
 	seq, err := publish(ctx, c, &in, opts)
 	if err != nil {
 		return Operated{}, err
@@ -62,8 +62,8 @@ func (c *Client) Import(ctx context.Context, id string, export []byte, opts ...I
 
 type continueOption struct{}
 
-func (continueOption) apply(*queue.OutInput) {}
-func (continueOption) imports()              {}
+func (continueOption) apply(*message.OutInput) {}
+func (continueOption) imports()                {}
 
 func isContinue(o ImportOption) bool {
 	_, ok := o.(continueOption)

@@ -4,8 +4,8 @@ import (
 	"context"
 	"slices"
 
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // Message describes a message that a client publishes to its interceptors.
@@ -26,7 +26,7 @@ type Interceptor func(next Publish) Publish
 
 // outgoing is the message of a call. It is passed in the context to the innermost Publish.
 type outgoing struct {
-	in  *queue.OutInput
+	in  *message.OutInput
 	seq uint64
 }
 
@@ -48,7 +48,7 @@ func (c *Client) intercept(all []Interceptor) {
 }
 
 // publish publishes an input through the interceptors.
-func (c *Client) publish(ctx context.Context, in *queue.OutInput) (uint64, error) {
+func (c *Client) publish(ctx context.Context, in *message.OutInput) (uint64, error) {
 	if err := c.seal(ctx, in); err != nil {
 		return 0, err
 	}

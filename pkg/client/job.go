@@ -7,8 +7,8 @@ import (
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/builtin"
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // Job is an activity with its input, as a schedule runs it: see NewJob. Activity is required. Queue defaults to the name of the activity;
@@ -74,5 +74,5 @@ func (c *Client) run(ctx context.Context, j *Job, id string, opts []JobOption) (
 	if err != nil {
 		return nil, fmt.Errorf("client: run %s: %w", id, err)
 	}
-	return start(ctx, c, queue.OutInput{Instance: id, Name: builtin.JobName, Payload: p}, opts)
+	return start(ctx, c, message.OutInput{Instance: id, Name: builtin.JobName, Payload: p}, opts)
 }

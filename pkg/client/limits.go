@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/limit"
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/queue"
@@ -217,7 +218,7 @@ func (c policies) DeletePolicy(ctx context.Context, level string, opts ...Policy
 
 // attribution returns the requester of a policy change, and the reason.
 func (c policies) attribution(opts []PolicyOption) (by, reason string) {
-	in := queue.OutInput{By: c.client.opts.By}
+	in := message.OutInput{By: c.client.opts.By}
 	for _, o := range opts {
 		o.apply(&in)
 	}

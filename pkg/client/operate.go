@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // Operated describes an instance after an operator request has taken effect.
@@ -26,37 +26,37 @@ type Operated struct {
 // A request takes effect after all earlier inputs. Each of these methods waits until it has taken effect, as Purge does. Errors:
 // ErrNotFound; ErrRefused if the instance has ended or is paused already; ErrPending if the wait ended before the effect; those of Start.
 func (c operators) Pause(ctx context.Context, id string, opts ...OperateOption) (Operated, error) {
-	return c.operate(ctx, history.VerbPause, id, queue.Operate{}, opts)
+	return c.operate(ctx, history.VerbPause, id, message.Operate{}, opts)
 }
 
 // Resume ends a pause. Errors: ErrRefused if the instance is not paused; those of Pause.
 func (c operators) Resume(ctx context.Context, id string, opts ...OperateOption) (Operated, error) {
-	return c.operate(ctx, history.VerbResume, id, queue.Operate{}, opts)
+	return c.operate(ctx, history.VerbResume, id, message.Operate{}, opts)
 }
 
 // Terminate ends an instance without running its code: its activities and children are cancelled with the reason Terminated, its parent
 // is notified, and its history is kept. Errors: ErrRefused if it has ended; those of Pause.
 func (c operators) Terminate(ctx context.Context, id string, opts ...OperateOption) (Operated, error) {
-	return c.operate(ctx, history.VerbTerminate, id, queue.Operate{}, opts)
+	return c.operate(ctx, history.VerbTerminate, id, message.Operate{}, opts)
 }
 
 // Rewind continues an instance, even one that has ended, from an earlier event of its current execution. The next execution starts with
 // the history up to the event to, and the rest of that event's step; PlanRewind returns the consequences. Errors: ErrRefused if the
 // history cannot be rewound to this event; those of Pause.
 func (c operators) Rewind(ctx context.Context, id string, to uint64, opts ...OperateOption) (Operated, error) {
-	return c.operate(ctx, history.VerbRewind, id, queue.Operate{To: to}, opts)
+	return c.operate(ctx, history.VerbRewind, id, message.Operate{To: to}, opts)
 }
 
 // Retry continues an instance that has failed or was cancelled from before its failure; with the option FromStart it starts the instance
 // again with its input. Errors: ErrRefused if it has not failed; those of Pause.
 func (c operators) Retry(ctx context.Context, id string, opts ...OperateOption) (Operated, error) {
-	return c.operate(ctx, history.VerbRetry, id, queue.Operate{}, opts)
+	return c.operate(ctx, history.VerbRetry, id, message.Operate{}, opts)
 }
 
 // PlanRewind returns the effects that Rewind(to) would have according to the history; unread results, which may spare further activities,
 // are not considered. If to is 0, it returns the plan of Retry. Errors: those of History, and of the plan.
 func (c operators) PlanRewind(ctx context.Context, id string, to uint64, opts ...OperateOption) (*history.RewindPlan, error) {
-	in := queue.OutInput{}
+	in := message.OutInput{}
 	for _, o := range opts {
 		o.apply(&in)
 	}
@@ -74,10 +74,10 @@ func (c operators) PlanRewind(ctx context.Context, id string, to uint64, opts ..
 }
 
 // operate publishes an operator request and waits for its outcome.
-func (c operators) operate(ctx context.Context, v history.Verb, id string, o queue.Operate, opts []OperateOption) (Operated, error) {
+func (c operators) operate(ctx context.Context, v history.Verb, id string, o message.Operate, opts []OperateOption) (Operated, error) {
 	w := c.client.newWaiter()
 	defer c.client.forget(w.token)
-	in := queue.OutInput{Instance: id, Kind: queue.KindOperate, Name: v.String(), Operate: o, Reply: c.client.inbox.Subject(w.token)}
+	in := message.OutInput{Instance: id, Kind: message.KindOperate, Name: v.String(), Operate: o, Reply: c.client.inbox.Subject(w.token)}
 	seq, err := publish(ctx, c.client, &in, opts)
 	if err != nil {
 		return Operated{}, err

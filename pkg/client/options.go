@@ -6,9 +6,9 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/builtin"
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/text"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // StartOption is an option of Start and SendOrStart: an IDReuse, every InstanceOption, and every Option.
@@ -66,30 +66,30 @@ type Option interface {
 }
 
 type setter interface {
-	apply(in *queue.OutInput)
+	apply(in *message.OutInput)
 }
 
 // option sets a field of any message.
-type option func(in *queue.OutInput)
+type option func(in *message.OutInput)
 
-func (o option) apply(in *queue.OutInput) { o(in) }
-func (option) starts()                    {}
-func (option) purges()                    {}
-func (option) updates()                   {}
-func (option) operates()                  {}
-func (option) imports()                   {}
-func (option) policies()                  {}
-func (option) configure(*builtin.Job)     {}
+func (o option) apply(in *message.OutInput) { o(in) }
+func (option) starts()                      {}
+func (option) purges()                      {}
+func (option) updates()                     {}
+func (option) operates()                    {}
+func (option) imports()                     {}
+func (option) policies()                    {}
+func (option) configure(*builtin.Job)       {}
 
 // By sets the name of the requester. Default: Options.By.
 func By(name string) Option {
-	return option(func(in *queue.OutInput) { in.By = name })
+	return option(func(in *message.OutInput) { in.By = name })
 }
 
 // MessageID sets the id of the message, at most 256 bytes and unique among the messages to the instance. A message with the same id has
 // no effect within an hour. Default: every call generates an id.
 func MessageID(id string) Option {
-	return option(func(in *queue.OutInput) { in.ID = id })
+	return option(func(in *message.OutInput) { in.ID = id })
 }
 
 // Header sets a header of a start or an event: traceparent, tracestate, baggage, or one of at most 8 declared headers, with a name of 1
@@ -99,7 +99,7 @@ func Header(name, value string) Option { return Headers(history.Headers("").With
 
 // Headers sets several headers: see Header.
 func Headers(all history.Headers) Option {
-	return option(func(in *queue.OutInput) {
+	return option(func(in *message.OutInput) {
 		for name, value := range all.All() {
 			in.Headers = in.Headers.With(name, value)
 		}
@@ -107,23 +107,23 @@ func Headers(all history.Headers) Option {
 }
 
 // startOption sets a field of a new instance.
-type startOption func(in *queue.OutInput)
+type startOption func(in *message.OutInput)
 
-func (o startOption) apply(in *queue.OutInput) { o(in) }
-func (startOption) starts()                    {}
-func (startOption) updates()                   {}
+func (o startOption) apply(in *message.OutInput) { o(in) }
+func (startOption) starts()                      {}
+func (startOption) updates()                     {}
 
 // Version requests a version of the orchestration: 1 to 100 characters of the alphabet of names. By default an instance starts with the
 // newest version that its orchestrator has. The version of an existing instance is not changed. If no orchestrator has the version, the
 // instance waits until one registers it.
 func Version(v string) InstanceOption {
-	return startOption(func(in *queue.OutInput) { in.Version = v })
+	return startOption(func(in *message.OutInput) { in.Version = v })
 }
 
 // With sets an attribute of a new instance: client.With(Tenant.Is("acme")). The attributes of an existing instance are not changed. If
 // the attribute is invalid, the call returns an error.
 func With(a pawl.AttributeValue) InstanceOption {
-	return startOption(func(in *queue.OutInput) {
+	return startOption(func(in *message.OutInput) {
 		all, err := history.ParseAttributes(in.Attrs)
 		if err == nil {
 			err = a.Err
@@ -140,13 +140,13 @@ func With(a pawl.AttributeValue) InstanceOption {
 // Attributes sets the attributes of a new instance from a JSON object, such as {"tenant": "acme", "items": 5, "paid": true, "due":
 // {"time": "2026-11-22T08:00:00Z"}}. It replaces those of With options before it.
 func Attributes(object string) InstanceOption {
-	return startOption(func(in *queue.OutInput) { in.Attrs = object })
+	return startOption(func(in *message.OutInput) { in.Attrs = object })
 }
 
 type forceOption struct{}
 
-func (forceOption) apply(in *queue.OutInput) { in.Force = true }
-func (forceOption) purges()                  {}
+func (forceOption) apply(in *message.OutInput) { in.Force = true }
+func (forceOption) purges()                    {}
 
 // Force purges an instance even if it is running: its code does not run again, its activities are cancelled with the reason Purged, and
 // its children are cancelled.
@@ -154,11 +154,11 @@ func Force() PurgeOption { return forceOption{} }
 
 type reasonOption string
 
-func (r reasonOption) apply(in *queue.OutInput) { in.Text = string(r) }
-func (reasonOption) purges()                    {}
-func (reasonOption) operates()                  {}
-func (reasonOption) imports()                   {}
-func (reasonOption) policies()                  {}
+func (r reasonOption) apply(in *message.OutInput) { in.Text = string(r) }
+func (reasonOption) purges()                      {}
+func (reasonOption) operates()                    {}
+func (reasonOption) imports()                     {}
+func (reasonOption) policies()                    {}
 
 // Reason sets the reason for a purge, an operator request or a policy change, as histories, activities and children record it. It is cut
 // at 8 KiB.
@@ -172,9 +172,9 @@ type ReasonOption interface {
 	policies()
 }
 
-type operateOption queue.Operate
+type operateOption message.Operate
 
-func (o operateOption) apply(in *queue.OutInput) {
+func (o operateOption) apply(in *message.OutInput) {
 	in.Operate.Stop, in.Operate.Start = in.Operate.Stop || o.Stop, in.Operate.Start || o.Start
 }
 func (operateOption) operates() {}
@@ -187,12 +187,12 @@ func FromStart() OperateOption { return operateOption{Start: true} }
 
 type jobOption func(*builtin.Job)
 
-func (jobOption) apply(*queue.OutInput)      {}
+func (jobOption) apply(*message.OutInput)    {}
 func (o jobOption) configure(j *builtin.Job) { o(j) }
 
 type afterOption time.Duration
 
-func (d afterOption) apply(in *queue.OutInput) {
+func (d afterOption) apply(in *message.OutInput) {
 	if in.Name != builtin.JobName && d > 0 { // the delay of a job is part of the job
 		in.StartAt = time.Duration(d).String()
 	}
@@ -213,14 +213,14 @@ func After(d time.Duration) DelayOption { return afterOption(d) }
 
 // StartAt delays a start until a time; a time in the past is no delay. See After.
 func StartAt(at time.Time) InstanceOption {
-	return startOption(func(in *queue.OutInput) { in.StartAt = at.UTC().Format(time.RFC3339Nano) })
+	return startOption(func(in *message.OutInput) { in.StartAt = at.UTC().Format(time.RFC3339Nano) })
 }
 
 // RunTimeout fails an instance with pawl.ErrRunTimeout if it has not ended d after its start. Its activities and children are cancelled,
 // and its code does not run again. The time starts when the stream accepts the start, or at the end of its delay, and spans all
 // executions of continue-as-new. A pause suspends it, and a rewind restarts it. Default: no timeout.
 func RunTimeout(d time.Duration) InstanceOption {
-	return startOption(func(in *queue.OutInput) { in.Timeout = d })
+	return startOption(func(in *message.OutInput) { in.Timeout = d })
 }
 
 // IDReuse selects what a start does if an instance has its id. With every policy but Ignore, the message id (MessageID) identifies the
@@ -239,8 +239,8 @@ var (
 	TerminateExisting = IDReuse{history.ReuseTerminate}
 )
 
-func (r IDReuse) apply(in *queue.OutInput) { in.Reuse = r.policy }
-func (IDReuse) starts()                    {}
+func (r IDReuse) apply(in *message.OutInput) { in.Reuse = r.policy }
+func (IDReuse) starts()                      {}
 
 // ParseIDReuse parses ignore, reject, after-failure or terminate-existing; "" is Ignore.
 func ParseIDReuse(name string) (IDReuse, error) {

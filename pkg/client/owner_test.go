@@ -10,6 +10,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/pawlrun/pawl/internal/filter"
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/natstest"
 	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/internal/request"
@@ -28,7 +29,7 @@ type owner struct {
 
 	mu              sync.Mutex
 	mute            bool // pushes no answers
-	inputs          []queue.Input
+	inputs          []message.Input
 	seen            map[string]bool // message ids
 	rows            map[string]*request.Description
 	answers         map[string]request.Answer
@@ -112,7 +113,7 @@ func (w *owner) serve(p int) *queue.Subscription {
 	return s
 }
 
-func (w *owner) take(in queue.Input) {
+func (w *owner) take(in message.Input) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if in.Problem != nil || in.ID != "" && w.seen[in.Instance+in.ID] {
@@ -124,10 +125,10 @@ func (w *owner) take(in queue.Input) {
 	case w.changed <- struct{}{}:
 	default:
 	}
-	if in.Kind == queue.KindPurge {
+	if in.Kind == message.KindPurge {
 		w.purge(in)
 	}
-	if in.Kind != queue.KindStart {
+	if in.Kind != message.KindStart {
 		return
 	}
 	if w.rows[in.Instance] == nil {
@@ -141,7 +142,7 @@ func (w *owner) take(in queue.Input) {
 }
 
 // purge removes the instance, unless it is stalled or running, and answers.
-func (w *owner) purge(in queue.Input) {
+func (w *owner) purge(in message.Input) {
 	row, a := w.rows[in.Instance], request.Answer{Instance: in.Instance, Status: request.StatusPurged}
 	switch {
 	case row == nil:
@@ -160,7 +161,7 @@ func (w *owner) purge(in queue.Input) {
 }
 
 // input waits for the n-th input.
-func (w *owner) input(n int) queue.Input {
+func (w *owner) input(n int) message.Input {
 	w.t.Helper()
 	for deadline := time.After(time.Minute); ; {
 		w.mu.Lock()

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/request"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // Purge removes an instance: the histories of all its executions, its leases, and its entries in listings. It waits until that is done.
@@ -29,7 +29,7 @@ import (
 func (c operators) Purge(ctx context.Context, id string, opts ...PurgeOption) error {
 	w := c.client.newWaiter()
 	defer c.client.forget(w.token)
-	in := queue.OutInput{Instance: id, Kind: queue.KindPurge, Reply: c.client.inbox.Subject(w.token)}
+	in := message.OutInput{Instance: id, Kind: message.KindPurge, Reply: c.client.inbox.Subject(w.token)}
 	seq, err := publish(ctx, c.client, &in, opts)
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/queue"
@@ -35,7 +36,7 @@ func TestPurgeCarriesRequesterAndReasonAndEndsWithTheInstance(t *testing.T) {
 	w, c := startOwner(t, Options{By: "me", RepeatInterval: time.Hour})
 	begin(t, w, c, 0, "a", false)
 	ok(t, c.Purge(soon(t), "a", Reason("tidy"), By("ops"), MessageID("m-1")))
-	if in := w.input(1); in.Kind != queue.KindPurge || in.By != "ops" || in.Text != "tidy" || in.ID != "m-1" || in.Force || in.Reply == "" {
+	if in := w.input(1); in.Kind != message.KindPurge || in.By != "ops" || in.Text != "tidy" || in.ID != "m-1" || in.Force || in.Reply == "" {
 		t.Errorf("%+v", in)
 	}
 	if _, err := c.Describe(soon(t), "a"); !errors.Is(err, ErrNotFound) {

@@ -16,8 +16,8 @@ import (
 
 // seal encodes the payloads of an input and stores large ones in the object store. The maximum size applies to the payload before
 // encoding.
-func (c *Client) seal(ctx context.Context, in *queue.OutInput) error {
-	if in.Kind == queue.KindStart && in.Name == message.ImportName { // its payloads are encoded already
+func (c *Client) seal(ctx context.Context, in *message.OutInput) error {
+	if in.Kind == message.KindStart && in.Name == message.ImportName { // its payloads are encoded already
 		return nil
 	}
 	all := []*history.Payload{&in.Payload}

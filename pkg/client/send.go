@@ -9,8 +9,8 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/author"
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // Start starts an instance. If an instance with the id exists, it is not changed (unless an IDReuse option requests it), and the returned
@@ -33,7 +33,7 @@ func Start[In, Out any](ctx context.Context, c *Client, o pawl.Orchestration[In,
 
 // StartRaw is Start for an orchestration that is known by its name only.
 func (c *Client) StartRaw(ctx context.Context, orchestration, id string, in history.Payload, opts ...StartOption) (*RawInstance, error) {
-	return start(ctx, c, queue.OutInput{Instance: id, Name: orchestration, Payload: in}, opts)
+	return start(ctx, c, message.OutInput{Instance: id, Name: orchestration, Payload: in}, opts)
 }
 
 // SendOrStart sends an event to an instance, and starts the instance with in if the id is free. Start and event are one message, so there
@@ -70,7 +70,7 @@ func SendOrStart[In, Out, T any](
 func (c *Client) SendOrStartRaw(
 	ctx context.Context, orchestration, id string, in history.Payload, event string, p history.Payload, opts ...StartOption,
 ) (*RawInstance, error) {
-	return start(ctx, c, queue.OutInput{Instance: id, Name: orchestration, Payload: in, Event: &queue.OutEvent{Name: event, Payload: p}}, opts)
+	return start(ctx, c, message.OutInput{Instance: id, Name: orchestration, Payload: in, Event: &message.OutEvent{Name: event, Payload: p}}, opts)
 }
 
 // Send sends an event to an instance, which need not exist yet: an event for an unknown id is kept for 24 hours. It returns when the
@@ -85,21 +85,21 @@ func Send[T any](ctx context.Context, c *Client, e pawl.Event[T], id string, v T
 
 // SendRaw is Send for an event that is known by its name only.
 func (c *Client) SendRaw(ctx context.Context, event, id string, p history.Payload, opts ...Option) error {
-	_, err := publish(ctx, c, &queue.OutInput{Instance: id, Kind: queue.KindEvent, Name: event, Payload: p}, opts)
+	_, err := publish(ctx, c, &message.OutInput{Instance: id, Kind: message.KindEvent, Name: event, Payload: p}, opts)
 	return err
 }
 
 // Cancel requests the cancellation of an instance; text is the reason, cut at 8 KiB. It returns when the stream has stored the request.
 // Cancelling an unknown or ended instance has no effect and is not an error. Errors: those of Start.
 func (c *Client) Cancel(ctx context.Context, id, text string, opts ...Option) error {
-	_, err := publish(ctx, c, &queue.OutInput{Instance: id, Kind: queue.KindCancel, Text: text}, opts)
+	_, err := publish(ctx, c, &message.OutInput{Instance: id, Kind: message.KindCancel, Text: text}, opts)
 	return err
 }
 
-func start[O setter](ctx context.Context, c *Client, in queue.OutInput, opts []O) (*RawInstance, error) {
+func start[O setter](ctx context.Context, c *Client, in message.OutInput, opts []O) (*RawInstance, error) {
 	w := c.newWaiter()
 	owner := c.owners.next(c.conn.PartitionOf(in.Instance)) // taken before the start, because an owner that takes over after the start may not push
-	in.Kind, in.Reply = queue.KindStart, c.inbox.Subject(w.token)
+	in.Kind, in.Reply = message.KindStart, c.inbox.Subject(w.token)
 	seq, err := publish(ctx, c, &in, opts)
 	if err != nil {
 		return nil, err
@@ -111,7 +111,7 @@ func start[O setter](ctx context.Context, c *Client, in queue.OutInput, opts []O
 }
 
 // publish applies the options to an input and publishes it; seq is its position in the stream.
-func publish[O setter](ctx context.Context, c *Client, in *queue.OutInput, opts []O) (seq uint64, err error) {
+func publish[O setter](ctx context.Context, c *Client, in *message.OutInput, opts []O) (seq uint64, err error) {
 	in.ID, in.By = nuid.Next(), c.opts.By
 	for _, o := range opts {
 		o.apply(in)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/author"
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
@@ -18,7 +19,7 @@ func TestSendOrStartIsOneMessage(t *testing.T) {
 	run, err := SendOrStart(soon(t), c, fulfil, "o-1", order{N: 7}, approved, order{N: 8}, MessageID("m-1"), Version("v2"), By("you"))
 	ok(t, err)
 	in := w.input(0)
-	if in.Kind != queue.KindStart || in.Name != "fulfil-order" || in.ID != "m-1" || in.Version != "v2" || in.By != "you" || in.Event == nil || in.Event.Name != "approved" {
+	if in.Kind != message.KindStart || in.Name != "fulfil-order" || in.ID != "m-1" || in.Version != "v2" || in.By != "you" || in.Event == nil || in.Event.Name != "approved" {
 		t.Fatalf("%+v", in)
 	}
 	o, err := author.Input(fulfil).Decode(in.Payload)

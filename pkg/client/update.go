@@ -12,9 +12,9 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/author"
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // UpdateOption is an option of Update and UpdateWithStart: UpdateID, Deadline, and every Option. UpdateWithStart also accepts every
@@ -31,8 +31,8 @@ func UpdateID(id string) UpdateOption { return MessageID(id) }
 
 type deadlineOption time.Duration
 
-func (d deadlineOption) apply(in *queue.OutInput) { in.Deadline = time.Duration(d) }
-func (deadlineOption) updates()                   {}
+func (d deadlineOption) apply(in *message.OutInput) { in.Deadline = time.Duration(d) }
+func (deadlineOption) updates()                     {}
 
 // Deadline makes an update expire d after INPUTS has accepted it, unless the code has received it by then. The answer is then
 // pawl.ErrUpdateExpired, and the update is never executed. Default: it waits for as long as the instance exists.
@@ -126,7 +126,7 @@ func (r *RawUpdate) ID() string { return r.updateID }
 
 // SendUpdateRaw is SendUpdate for an update that is known by its name only.
 func (c *Client) SendUpdateRaw(ctx context.Context, name, id string, p history.Payload, opts ...UpdateOption) (*RawUpdate, error) {
-	return sendUpdate(ctx, c, queue.OutInput{Instance: id, Kind: queue.KindUpdate, Name: name, Payload: p}, name, opts)
+	return sendUpdate(ctx, c, message.OutInput{Instance: id, Kind: message.KindUpdate, Name: name, Payload: p}, name, opts)
 }
 
 // UpdateWithStartRaw is UpdateWithStart for an orchestration and an update that are known by their names only. It does not wait for the
@@ -134,8 +134,8 @@ func (c *Client) SendUpdateRaw(ctx context.Context, name, id string, p history.P
 func (c *Client) UpdateWithStartRaw(
 	ctx context.Context, orchestration, id string, in history.Payload, name string, p history.Payload, opts ...UpdateOption,
 ) (*RawUpdate, error) {
-	return sendUpdate(ctx, c, queue.OutInput{
-		Instance: id, Kind: queue.KindStart, Name: orchestration, Payload: in, Event: &queue.OutEvent{Name: name, Payload: p, Update: true},
+	return sendUpdate(ctx, c, message.OutInput{
+		Instance: id, Kind: message.KindStart, Name: orchestration, Payload: in, Event: &message.OutEvent{Name: name, Payload: p, Update: true},
 	}, name, opts)
 }
 
@@ -144,12 +144,12 @@ func (c *Client) AttachUpdateRaw(name, id, updateID string) *RawUpdate {
 	return &RawUpdate{c: c, id: id, name: name, updateID: updateID, waiter: c.newWaiter()}
 }
 
-func sendUpdate(ctx context.Context, c *Client, in queue.OutInput, name string, opts []UpdateOption) (*RawUpdate, error) {
+func sendUpdate(ctx context.Context, c *Client, in message.OutInput, name string, opts []UpdateOption) (*RawUpdate, error) {
 	w := c.newWaiter()
 	owner := c.owners.next(c.conn.PartitionOf(in.Instance)) // taken before the update is sent, because an owner that takes over after that may not push
 	in.Reply = c.inbox.Subject(w.token)
 	set := setBy(opts)
-	if in.Kind == queue.KindUpdate && (set.Version != "" || set.Attrs != "" || set.StartAt != "" || set.Timeout != 0) {
+	if in.Kind == message.KindUpdate && (set.Version != "" || set.Attrs != "" || set.StartAt != "" || set.Timeout != 0) {
 		return nil, fmt.Errorf("client: update %s of %s: %w", name, in.Instance, errStartsNone)
 	}
 	id := cmp.Or(set.ID, nuid.Next())
@@ -162,7 +162,7 @@ func sendUpdate(ctx context.Context, c *Client, in queue.OutInput, name string, 
 var errStartsNone = errors.New("the option is for a new instance, and Update starts none: see UpdateWithStart")
 
 // setBy returns the fields that the options set.
-func setBy(opts []UpdateOption) (in queue.OutInput) {
+func setBy(opts []UpdateOption) (in message.OutInput) {
 	for _, o := range opts {
 		o.apply(&in)
 	}

@@ -4,11 +4,12 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // Change describes a change of an instance by one commit.
-type Change = queue.Change
+type Change = message.Change
 
 // watchEvery is the interval at which a watcher announces itself to the orchestrators.
 const watchEvery = queue.WatchTTL / 3

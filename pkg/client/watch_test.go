@@ -10,10 +10,10 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/pawltest/integration"
 	"github.com/pawlrun/pawl/pkg/client"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // A watcher receives the changes of an instance in order, including its purge. Any NATS client can receive the outcome in JSON, by
@@ -43,11 +43,11 @@ func TestWatchersReceiveChangesAndOutcomes(t *testing.T) {
 		t.Errorf("%+v", ended)
 	}
 	for id, want := range map[string]string{"before": "completed", "nothing": "not-found"} {
-		var got queue.Outcome
+		var got message.Outcome
 		poll.Until(t, time.Minute, "the result of "+id, func() bool {
 			m, err := fleet.NATS.Request("pawl.default.result."+id, nil, time.Minute)
 			must(t, err)
-			got = queue.Outcome{}
+			got = message.Outcome{}
 			must(t, json.Unmarshal(m.Data, &got))
 			return got.Status != "unavailable" // the owner has not read all inputs yet
 		})
@@ -90,7 +90,7 @@ func TestWatchersReceiveChangesAndOutcomes(t *testing.T) {
 }
 
 // until reads messages until one on the subject arrives, and fails for messages on subjects with the prefix without.
-func until(t *testing.T, sub *nats.Subscription, subject, without string) (o queue.Outcome) {
+func until(t *testing.T, sub *nats.Subscription, subject, without string) (o message.Outcome) {
 	t.Helper()
 	for {
 		m, err := sub.NextMsg(10 * time.Second)

@@ -8,9 +8,9 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
-	"github.com/pawlrun/pawl/pkg/queue"
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
@@ -40,8 +40,8 @@ func BenchmarkChains(b *testing.B) {
 	b.ResetTimer()
 	for i := range b.N {
 		places <- struct{}{}
-		s.conn.PublishInputAsync(queue.OutInput{
-			Instance: fmt.Sprint("l-", i), Kind: queue.KindStart, Name: "chain", Reply: fmt.Sprint(inbox, ".", i),
+		s.conn.PublishInputAsync(message.OutInput{
+			Instance: fmt.Sprint("l-", i), Kind: message.KindStart, Name: "chain", Reply: fmt.Sprint(inbox, ".", i),
 			Payload: history.Payload{Type: history.TypeJSON, Data: fmt.Append(nil, steps)},
 		}, func(_ uint64, err error) {
 			if err != nil {

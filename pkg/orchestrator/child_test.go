@@ -10,10 +10,10 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/author"
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
-	"github.com/pawlrun/pawl/pkg/queue"
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
@@ -93,7 +93,7 @@ func TestCancellationReachesActivitiesOfGrandchildrenButNotAbandonedChildren(t *
 	if got := []string{<-ran, <-ran}; !slices.Contains(got, "leaf") || !slices.Contains(got, "left") {
 		t.Fatal(got)
 	}
-	s.publish(queue.OutInput{Instance: "top", Kind: queue.KindCancel, By: "ops", Text: "enough"})
+	s.publish(message.OutInput{Instance: "top", Kind: message.KindCancel, By: "ops", Text: "enough"})
 	cause := <-causes
 	var c *cancel.Cancelled
 	if !errors.As(cause, &c) || c.Reason != cancel.Requested || c.By != "ops" || c.Text != "enough" {
@@ -107,7 +107,7 @@ func TestCancellationReachesActivitiesOfGrandchildrenButNotAbandonedChildren(t *
 	if d := s.describe("left"); d.Status != "running" || d.Parent != "top" {
 		t.Errorf("the abandoned child is %s, of %s", d.Status, d.Parent)
 	}
-	s.publish(queue.OutInput{Instance: "left", Kind: queue.KindCancel})
+	s.publish(message.OutInput{Instance: "left", Kind: message.KindCancel})
 	<-causes
 	s.ended("left")
 }
@@ -161,7 +161,7 @@ func TestOrphanOfALostTurnIsCancelledAndReleasesItsIDToTheCurrentChild(t *testin
 	}))
 	s.start("race", "p-1", `"now"`)
 	s.until("the parent waits", func() bool { return s.describe("p-1").Events == 1 })
-	s.publish(queue.OutInput{Sender: queue.SenderOrchestrator, Instance: "c-1", Kind: queue.KindStart, Name: "only-child", Parent: s.place("p-1", "forgotten-effect-00000"),
+	s.publish(message.OutInput{Sender: message.SenderOrchestrator, Instance: "c-1", Kind: message.KindStart, Name: "only-child", Parent: s.place("p-1", "forgotten-effect-00000"),
 		Payload: history.Payload{Type: history.TypeJSON, Data: []byte(`"forgotten"`)}})
 	s.until("the orphan runs", func() bool { return s.describe("c-1").Status == "running" })
 	orphan := s.describe("c-1").Origin
@@ -179,9 +179,9 @@ func TestCancellationBeforeItsStartIsKeptAndThatOfAnotherStartIsNot(t *testing.T
 	s := newHarness(t)
 	s.orchestrate(orchestrator.Config{}, only.Do(waitForPing))
 	parent := &history.Parent{Instance: "gone", Origin: history.Position{Seq: 1, Time: 1}, Execution: 1, Event: 2, Effect: "effect-of-the-start-00"}
-	s.publish(queue.OutInput{Sender: queue.SenderOrchestrator, Instance: "c-1", Kind: queue.KindCancel, Of: "effect-of-another-0000", Reason: cancel.LostSelect})
-	s.publish(queue.OutInput{Sender: queue.SenderOrchestrator, Instance: "c-1", Kind: queue.KindCancel, Of: parent.Effect, Reason: cancel.ScopeEnded, By: "gone", Text: "too late"})
-	s.publish(queue.OutInput{Sender: queue.SenderOrchestrator, Instance: "c-1", Kind: queue.KindStart, Name: "only-child", Parent: parent,
+	s.publish(message.OutInput{Sender: message.SenderOrchestrator, Instance: "c-1", Kind: message.KindCancel, Of: "effect-of-another-0000", Reason: cancel.LostSelect})
+	s.publish(message.OutInput{Sender: message.SenderOrchestrator, Instance: "c-1", Kind: message.KindCancel, Of: parent.Effect, Reason: cancel.ScopeEnded, By: "gone", Text: "too late"})
+	s.publish(message.OutInput{Sender: message.SenderOrchestrator, Instance: "c-1", Kind: message.KindStart, Name: "only-child", Parent: parent,
 		Payload: history.Payload{Type: history.TypeJSON, Data: []byte(`""`)}})
 	d := s.ended("c-1")
 	if d.Status != "cancelled" {
@@ -208,7 +208,7 @@ func TestRepeatedStartIsAnsweredWithTheEndAndRepeatedEndIsDropped(t *testing.T) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.publish(queue.OutInput{Sender: queue.SenderOrchestrator, Instance: "c-1", Kind: queue.KindStart, Name: "only-child", Parent: rec.Parent,
+	s.publish(message.OutInput{Sender: message.SenderOrchestrator, Instance: "c-1", Kind: message.KindStart, Name: "only-child", Parent: rec.Parent,
 		Payload: history.Payload{Type: history.TypeJSON, Data: []byte(`"now"`)}})
 	s.until("the end is sent again", func() bool { return dones() == 2 })
 	s.until("and dropped", func() bool { return s.describe("p-1").UnreadInputs == 0 && s.describe("c-1").UnreadInputs == 0 })

@@ -10,10 +10,10 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/author"
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
-	"github.com/pawlrun/pawl/pkg/queue"
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
@@ -125,7 +125,7 @@ func TestCancelledInstanceCancelsItsActivityWithRequesterAndReason(t *testing.T)
 	}))
 	s.start("race", "c-1", `"x"`)
 	<-running
-	s.publish(queue.OutInput{Instance: "c-1", Kind: queue.KindCancel, By: "ops", Text: "wrong customer"})
+	s.publish(message.OutInput{Instance: "c-1", Kind: message.KindCancel, By: "ops", Text: "wrong customer"})
 	var c *cancel.Cancelled
 	if cause := <-causes; !errors.As(cause, &c) || c.Reason != cancel.Requested || c.By != "ops" || c.Text != "wrong customer" {
 		t.Fatalf("cause: %#v", cause)

@@ -8,9 +8,9 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/internal/request"
-	"github.com/pawlrun/pawl/pkg/history/store"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
 	"github.com/pawlrun/pawl/pkg/queue"
 	"github.com/pawlrun/pawl/pkg/worker"
@@ -97,7 +97,7 @@ func (s *harness) neighborOf(id string) {
 		}
 		s.start("race", other, `"x"`)
 		s.event("ping", other, `"go"`)
-		if d := s.ended(other); store.Status(d.Status) != store.Completed {
+		if d := s.ended(other); record.Status(d.Status) != record.Completed {
 			s.t.Fatalf("%+v", d)
 		}
 		return

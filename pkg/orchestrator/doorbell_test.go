@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
-	"github.com/pawlrun/pawl/pkg/queue"
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
@@ -25,7 +25,7 @@ func TestForgedDoorbellFreesNoSlot(t *testing.T) {
 		t.Fatal(err)
 	}
 	element := history.Element{ID: "a" + scheduled.Effect + ".token", At: time.Now().UnixMilli(), Body: body}.Encode()
-	forged := []queue.Doorbell{{Instance: "h-0", Effect: scheduled.Effect, Element: element, Proof: "da39a3ee5e6b4b0d3255bfef95601890afd80709"}, {Instance: "h-0", Effect: scheduled.Effect}}
+	forged := []message.Doorbell{{Instance: "h-0", Effect: scheduled.Effect, Element: element, Proof: "da39a3ee5e6b4b0d3255bfef95601890afd80709"}, {Instance: "h-0", Effect: scheduled.Effect}}
 	if err := s.conn.SendDoorbells(s.conn.PartitionOf("h-0"), forged); err != nil {
 		t.Fatal(err)
 	}
@@ -45,10 +45,10 @@ func TestDoorbellsForUnknownInstancesCostRedisNothing(t *testing.T) {
 	const messages, each = 20, 500
 	s, met := newHarness(t), counters(t)
 	s.orchestrate(orchestrator.Config{Metrics: met.reg}, hello.Do(callGreet))
-	bells := make([]queue.Doorbell, each)
+	bells := make([]message.Doorbell, each)
 	for m := 0; met.get("pawl_orchestrator_doorbells_forged_total") < messages*each; m++ {
 		for i := range bells {
-			bells[i] = queue.Doorbell{Instance: fmt.Sprintf("unknown-%d-%d", m, i), Effect: "e", Element: []byte("a.b\n1\n\x90"), Proof: "p"}
+			bells[i] = message.Doorbell{Instance: fmt.Sprintf("unknown-%d-%d", m, i), Effect: "e", Element: []byte("a.b\n1\n\x90"), Proof: "p"}
 		}
 		if err := s.conn.SendDoorbells(m%s.conn.Partitions(), bells); err != nil {
 			t.Fatal(err)

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // Trap: a loop that no operator can end, because its next start is in the inbox before each cancellation and purge.
@@ -31,13 +31,13 @@ func TestLoopOfContinueAsNewCanBeCancelledAndPurged(t *testing.T) {
 		s.until(id+" loops", func() bool { return s.describe(id).Execution > 5 })
 		if id != "alone" { // more than the owner reads from an inbox at once
 			for range 400 {
-				s.conn.PublishInputAsync(queue.OutInput{Instance: id, Kind: queue.KindEvent, Name: "add"}, func(uint64, error) {})
+				s.conn.PublishInputAsync(message.OutInput{Instance: id, Kind: message.KindEvent, Name: "add"}, func(uint64, error) {})
 			}
 			s.until("the events are there", func() bool { return s.describe(id).UnreadInputs >= 400 })
 		}
 	}
 	for _, id := range []string{"alone", "behind"} {
-		s.publish(queue.OutInput{Instance: id, Kind: queue.KindCancel, By: "ops", Text: "enough"})
+		s.publish(message.OutInput{Instance: id, Kind: message.KindCancel, By: "ops", Text: "enough"})
 		s.until("it ends", func() bool { // a description would run the code on a replica
 			rec, err := s.store.Record(s.ctx(), s.conn.PartitionOf(id), id)
 			return err == nil && rec != nil && rec.Status.Ended()
@@ -55,7 +55,7 @@ func TestLoopOfContinueAsNewCanBeCancelledAndPurged(t *testing.T) {
 			t.Errorf("%s: the code got the error: %v, want %v", id, got, want)
 		}
 	}
-	s.publish(queue.OutInput{Instance: "purged", Kind: queue.KindPurge, Force: true})
+	s.publish(message.OutInput{Instance: "purged", Kind: message.KindPurge, Force: true})
 	s.until("it is gone", func() bool { return s.describe("purged").Status == "" })
 }
 
@@ -80,7 +80,7 @@ func TestExecutionsOfOneInstanceArePaced(t *testing.T) {
 	if n, most := s.describe(ids[0]).Execution, 401+21*uint64(time.Since(begun).Seconds()+1); n > most {
 		t.Errorf("%d executions, want at most %d", n, most)
 	}
-	s.publish(queue.OutInput{Instance: ids[0], Kind: queue.KindCancel})
+	s.publish(message.OutInput{Instance: ids[0], Kind: message.KindCancel})
 	s.ended(ids[0])
 }
 

@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // logged is a log to which several goroutines write.
@@ -45,9 +45,9 @@ func TestHundredsOfInvalidMessagesAreLoggedInAFewLines(t *testing.T) {
 	bad := strings.Repeat("x", 8<<10)
 	const each = 200
 	for i := range each {
-		m := queue.OutInput{Instance: fmt.Sprint("bad-", i), Kind: queue.KindEvent, Name: "e", Payload: history.Payload{Type: ";;" + bad, Data: []byte("1")}}
+		m := message.OutInput{Instance: fmt.Sprint("bad-", i), Kind: message.KindEvent, Name: "e", Payload: history.Payload{Type: ";;" + bad, Data: []byte("1")}}
 		s.conn.PublishInputAsync(m, func(uint64, error) {})
-		s.conn.PublishInputAsync(queue.OutInput{Instance: fmt.Sprint("unknown-", i), Kind: queue.KindCancel}, func(uint64, error) {})
+		s.conn.PublishInputAsync(message.OutInput{Instance: fmt.Sprint("unknown-", i), Kind: message.KindCancel}, func(uint64, error) {})
 	}
 	s.until("all are refused", func() bool {
 		return c.get("pawl_orchestrator_inputs_refused_total") == each && c.get("pawl_orchestrator_inputs_dropped_total") == each
@@ -77,7 +77,7 @@ func TestInputsOverTheBoundAreReportedAndOtherInstancesContinue(t *testing.T) {
 	flooded, neighbor := ids[0], ids[1]
 	half := history.Payload{Type: history.TypeJSON, Data: []byte(`"` + strings.Repeat("x", 511<<10) + `"`)}
 	for i := range 9 { // 4.5 MiB
-		s.publish(queue.OutInput{ID: fmt.Sprint("flood-", i), Instance: flooded, Kind: queue.KindEvent, Name: "ping", Payload: half, Reply: inbox.Subject("flood")})
+		s.publish(message.OutInput{ID: fmt.Sprint("flood-", i), Instance: flooded, Kind: message.KindEvent, Name: "ping", Payload: half, Reply: inbox.Subject("flood")})
 	}
 	select {
 	case a := <-answers:

@@ -9,13 +9,13 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/pawlrun/pawl/internal/author"
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // forge publishes a message of an orchestrator on the subject of a client. The error is that of the request.
-func (s *harness) forge(in queue.OutInput) error {
+func (s *harness) forge(in message.OutInput) error {
 	s.t.Helper()
 	js, err := jetstream.New(s.nats)
 	if err != nil {
@@ -26,7 +26,7 @@ func (s *harness) forge(in queue.OutInput) error {
 		s.t.Fatal(err)
 	}
 	to := in.Instance
-	in.Sender, in.Instance = queue.SenderOrchestrator, "decoy" // to obtain its encoding
+	in.Sender, in.Instance = message.SenderOrchestrator, "decoy" // to obtain its encoding
 	seq, err := s.conn.PublishInput(s.ctx(), in)
 	if err != nil {
 		s.t.Fatal(err)
@@ -55,13 +55,13 @@ func TestForgedChildEndsAndParentsAreIgnored(t *testing.T) {
 		}
 	}
 	result := history.Payload{Type: history.TypeJSON, Data: []byte(`"forged"`)}
-	end := queue.OutInput{Instance: "p-1", Kind: queue.KindDone, Done: &queue.Done{Scheduled: scheduled.ID, Effect: scheduled.Effect, Result: result}}
+	end := message.OutInput{Instance: "p-1", Kind: message.KindDone, Done: &message.Done{Scheduled: scheduled.ID, Effect: scheduled.Effect, Result: result}}
 	if err := s.forge(end); !errors.Is(err, nats.ErrNoResponders) {
 		t.Errorf("a forged end: %v, want that no stream takes it", err)
 	}
 
 	// The child of a forged parent has no parent, and its end is not sent to any.
-	child := queue.OutInput{Instance: "c-2", Kind: queue.KindStart, Name: "only-child", Payload: result, Parent: s.place("p-1", scheduled.Effect)}
+	child := message.OutInput{Instance: "c-2", Kind: message.KindStart, Name: "only-child", Payload: result, Parent: s.place("p-1", scheduled.Effect)}
 	if err := s.forge(child); err != nil {
 		t.Fatal(err)
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // forget restores one partition from a copy, as if one of several masters had restarted.
@@ -51,7 +51,7 @@ func TestChildOfALostTurnIsCancelledByTheTurnThatSchedulesAndCancelsIt(t *testin
 	s.start("race", parent, `"x"`)
 	s.until("the child runs", func() bool { return s.describe("c-1").Status == "running" })
 	s.stop(b)
-	s.publish(queue.OutInput{Instance: parent, Kind: queue.KindCancel, By: "ops", Text: "enough"})
+	s.publish(message.OutInput{Instance: parent, Kind: message.KindCancel, By: "ops", Text: "enough"})
 	s.forget(s.conn.PartitionOf(parent), before)
 	c := s.orchestrate(orchestrator.Config{Member: "c"}, bs[0]) // it has no code for the parent, so both inputs of the parent are in its inbox before a turn
 	s.until("both are unread", func() bool { return s.describe(parent).UnreadInputs == 2 })

@@ -7,10 +7,11 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/author"
+	"github.com/pawlrun/pawl/internal/message"
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/pkg/history/store"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 var bomb = pawl.NewOrchestration[int, int]("bomb")
@@ -34,10 +35,10 @@ func TestCancellationEndsATreeThatKeepsStartingChildren(t *testing.T) {
 	s.orchestrate(cfg, code)
 	s.start("bomb", "root", `0`)
 	s.until("the tree has grown", func() bool { return deepest.Load() >= 10 })
-	s.publish(queue.OutInput{Instance: "root", Kind: queue.KindCancel, By: "ops"})
+	s.publish(message.OutInput{Instance: "root", Kind: message.KindCancel, By: "ops"})
 	s.until("no instance runs", func() bool {
 		for p := range 8 {
-			if list, err := s.store.List(s.ctx(), p, store.ListQuery{Statuses: []store.Status{store.Running}, Limit: 1}); err != nil || len(list.Rows) > 0 {
+			if list, err := s.store.List(s.ctx(), p, store.ListQuery{Statuses: []record.Status{record.Running}, Limit: 1}); err != nil || len(list.Rows) > 0 {
 				return false
 			}
 		}
@@ -70,7 +71,7 @@ func TestCompensationByChildrenRunsBelowACancelledParent(t *testing.T) {
 	}))
 	s.start("bomb", "root", `0`)
 	s.until("the last one waits", func() bool { return s.describe("5").Status == "running" })
-	s.publish(queue.OutInput{Instance: "root", Kind: queue.KindCancel})
+	s.publish(message.OutInput{Instance: "root", Kind: message.KindCancel})
 	if d := s.ended("5"); d.Status != "cancelled" || compensated.Load() != 1 {
 		t.Errorf("%s, %d compensations", d.Status, compensated.Load())
 	}

@@ -5,9 +5,9 @@ import (
 	"testing"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // Trap: message ids without a scope, so that one publisher can take the ids of another.
@@ -27,19 +27,19 @@ func TestMessageIDSuppressesRepeatsOnItsOwnSubjectOnly(t *testing.T) {
 		return fmt.Sprint(adds, noises), err
 	}))
 	s.start("hello", "d-1", `"x"`)
-	event := func(from queue.Sender, name, json string) queue.OutInput {
-		return queue.OutInput{
-			Sender: from, Instance: "d-1", Kind: queue.KindEvent, Name: name, ID: "p-77", Payload: history.Payload{Type: history.TypeJSON, Data: []byte(json)},
+	event := func(from message.Sender, name, json string) message.OutInput {
+		return message.OutInput{
+			Sender: from, Instance: "d-1", Kind: message.KindEvent, Name: name, ID: "p-77", Payload: history.Payload{Type: history.TypeJSON, Data: []byte(json)},
 		}
 	}
-	start := event(queue.SenderClient, "hello", `"x"`)
-	start.Kind, start.Event = queue.KindStart, &queue.OutEvent{Name: "add", Payload: history.Payload{Type: history.TypeJSON, Data: []byte("3")}}
-	for _, in := range []queue.OutInput{
-		event(queue.SenderClient, "noise", "1"),
-		event(queue.SenderClient, "noise", "1"), // a repeat
-		event(queue.SenderClient, "add", "1"),
-		event(queue.SenderOrchestrator, "add", "2"),
-		event(queue.SenderOrchestrator, "add", "2"), // a repeat
+	start := event(message.SenderClient, "hello", `"x"`)
+	start.Kind, start.Event = message.KindStart, &message.OutEvent{Name: "add", Payload: history.Payload{Type: history.TypeJSON, Data: []byte("3")}}
+	for _, in := range []message.OutInput{
+		event(message.SenderClient, "noise", "1"),
+		event(message.SenderClient, "noise", "1"), // a repeat
+		event(message.SenderClient, "add", "1"),
+		event(message.SenderOrchestrator, "add", "2"),
+		event(message.SenderOrchestrator, "add", "2"), // a repeat
 		start, // its event is a repeat of an earlier one
 	} {
 		s.publish(in)

@@ -13,7 +13,6 @@ import (
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
-	"github.com/pawlrun/pawl/pkg/queue"
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
@@ -77,8 +76,8 @@ func TestImportedInstanceContinuesBesideItsOriginal(t *testing.T) {
 	if again, err := op.Import(s.ctx(), "o-4", export); err != nil || again.Status != client.Cancelled {
 		t.Errorf("%+v, %v", again, err)
 	}
-	s.publish(queue.OutInput{ // an input that this owner cannot read
-		ID: "unreadable", Instance: "o-5", Kind: queue.KindStart, Name: message.ImportName, Reuse: history.ReuseReject,
+	s.publish(message.OutInput{ // an input that this owner cannot read
+		ID: "unreadable", Instance: "o-5", Kind: message.KindStart, Name: message.ImportName, Reuse: history.ReuseReject,
 		Payload: history.Payload{Type: history.TypeImport, Data: []byte("x")},
 	})
 	if again, err := op.Import(s.ctx(), "o-5", export, client.MessageID("unreadable"), client.Continue()); !errors.Is(err, client.ErrNoImport) {
@@ -99,7 +98,7 @@ func TestImportedInstanceContinuesBesideItsOriginal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.publish(queue.OutInput{ID: "reference", Instance: "o-6", Kind: queue.KindStart, Name: message.ImportName, Reuse: history.ReuseReject, Payload: p})
+	s.publish(message.OutInput{ID: "reference", Instance: "o-6", Kind: message.KindStart, Name: message.ImportName, Reuse: history.ReuseReject, Payload: p})
 	if d := s.ended("o-6"); d.Failure == nil || !strings.Contains(d.Failure.Message, pawlcodec.ErrNotPortable.Error()) {
 		t.Errorf("its owner has imported a reference to an object: %+v", d)
 	}

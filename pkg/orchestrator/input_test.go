@@ -11,11 +11,11 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/author"
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/history/store"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
-	"github.com/pawlrun/pawl/pkg/queue"
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
@@ -134,9 +134,9 @@ func TestRepeatedStartAndCancelOfAnEndedInstanceAreAnsweredWithoutEffect(t *test
 	s.ended("d-1")
 	before := len(s.history("d-1"))
 	for i := range 3 {
-		in := queue.OutInput{Instance: "d-1", Kind: queue.KindStart, Name: "race", Reply: inbox.Subject(fmt.Sprint(i))}
+		in := message.OutInput{Instance: "d-1", Kind: message.KindStart, Name: "race", Reply: inbox.Subject(fmt.Sprint(i))}
 		if i == 2 {
-			in.Kind, in.Name = queue.KindCancel, ""
+			in.Kind, in.Name = message.KindCancel, ""
 		}
 		s.publish(in)
 		select {

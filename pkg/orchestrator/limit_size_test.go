@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/history/store"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
 	"github.com/pawlrun/pawl/pkg/worker"
 )
@@ -23,7 +23,7 @@ func TestTurnThatGrantsMakeTooLargeLeavesNoWaiter(t *testing.T) {
 	s.orchestrate(orchestrator.Config{ReconcileInterval: 10 * time.Second}, fan.Do(func(ctx *pawl.Context, n int) (string, error) {
 		pawl.Patched(ctx, strings.Repeat("p", marker))
 		for range n {
-			limited.Start(ctx, strings.Repeat("x", (store.CommitBytes-marker)/n-besides))
+			limited.Start(ctx, strings.Repeat("x", (record.CommitBytes-marker)/n-besides))
 		}
 		return ping.Receive(ctx)
 	}), hello.Do(func(ctx *pawl.Context, who string) (string, error) { return limited.Call(ctx, who) }))

@@ -14,9 +14,9 @@ import (
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/limit"
 	"github.com/pawlrun/pawl/internal/limiter"
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
-	"github.com/pawlrun/pawl/pkg/queue"
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
@@ -176,8 +176,8 @@ func TestOrphanedSlotIsReleasedByAReconciliationAfterTheNotice(t *testing.T) {
 	s.enterWith("limited", history.Policy{Concurrency: 2}, before)
 	s.looked(held)
 	s.enterWith("limited", history.Policy{Concurrency: 2}, behind)
-	word := queue.LimitNotice{Limit: "limited", Member: behind.String(), At: time.Now().Add(time.Second).UnixMilli()}
-	if err := s.conn.SendLimitNotices(s.conn.PartitionOf("h"), []queue.LimitNotice{word}); err != nil {
+	word := message.LimitNotice{Limit: "limited", Member: behind.String(), At: time.Now().Add(time.Second).UnixMilli()}
+	if err := s.conn.SendLimitNotices(s.conn.PartitionOf("h"), []message.LimitNotice{word}); err != nil {
 		t.Fatal(err)
 	}
 	for range 10 {

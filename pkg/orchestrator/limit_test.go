@@ -15,13 +15,13 @@ import (
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/limit"
 	"github.com/pawlrun/pawl/internal/limiter"
+	"github.com/pawlrun/pawl/internal/message"
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/history/store"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
-	"github.com/pawlrun/pawl/pkg/queue"
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
@@ -183,9 +183,9 @@ func TestWaitingInstanceIsPendingAndKeepsItsSlotUntilItEnds(t *testing.T) {
 	s.start("one", "third", "0")
 	s.until("they wait", func() bool { return s.stats("one").QueueLength == 2 })
 	for _, id := range []string{"second", "third"} {
-		s.until(id+" is pending", func() bool { return s.describe(id).Status == string(store.Pending) })
+		s.until(id+" is pending", func() bool { return s.describe(id).Status == string(record.Pending) })
 	}
-	s.publish(queue.OutInput{Instance: "second", Kind: queue.KindCancel, By: "ops"})
+	s.publish(message.OutInput{Instance: "second", Kind: message.KindCancel, By: "ops"})
 	if d := s.ended("second"); d.Status != "cancelled" || len(s.history("second")) != 3 {
 		t.Fatalf("%s, %d events", d.Status, len(s.history("second")))
 	}
@@ -250,10 +250,10 @@ func TestCancelledActivitiesLeaveTheirPlaceAndTheirSlot(t *testing.T) {
 			s.waiting("limited", i)
 		}
 	}
-	s.publish(queue.OutInput{Instance: "h-1", Kind: queue.KindCancel, By: "ops"})
+	s.publish(message.OutInput{Instance: "h-1", Kind: message.KindCancel, By: "ops"})
 	s.ended("h-1")
 	s.waiting("limited", 1)
-	s.publish(queue.OutInput{Instance: "h-0", Kind: queue.KindCancel, By: "ops"})
+	s.publish(message.OutInput{Instance: "h-0", Kind: message.KindCancel, By: "ops"})
 	if who := s.receive(held.began); who != "h-2" {
 		t.Fatal(who)
 	}
@@ -339,8 +339,8 @@ func TestNoticeThatTheLimitDoesNotConfirmIsNoGrant(t *testing.T) {
 	forged := time.Now().Add(time.Hour).UnixMilli() // any client with the permission can publish it
 	for _, at := range []int64{waiter.Since - 1, forged} {
 		asked := met.get("pawl_orchestrator_limit_requests_repeated_total")
-		late := queue.LimitNotice{Limit: "limited", Member: waiter.Member.String(), At: at}
-		if err := s.conn.SendLimitNotices(s.conn.PartitionOf("h-1"), []queue.LimitNotice{late}); err != nil {
+		late := message.LimitNotice{Limit: "limited", Member: waiter.Member.String(), At: at}
+		if err := s.conn.SendLimitNotices(s.conn.PartitionOf("h-1"), []message.LimitNotice{late}); err != nil {
 			t.Fatal(err)
 		}
 		s.until("the limit is requested", func() bool { return met.get("pawl_orchestrator_limit_requests_repeated_total") > asked })
@@ -499,7 +499,7 @@ func TestLimitThatDoesNotAnswerDelaysNoOtherInstanceAndIsRequestedAgain(t *testi
 
 	gone.is.Store(true)
 	s.start("one", "o", `"o"`)
-	s.until("the start is pending", func() bool { return s.describe("o").Status == string(store.Pending) })
+	s.until("the start is pending", func() bool { return s.describe("o").Status == string(record.Pending) })
 	s.start("hello", "h", `"you"`)
 	s.ended("h")
 	gone.is.Store(false)
@@ -531,7 +531,7 @@ func TestNoticeOfAnEndedInstanceDoesNotBlockItsInbox(t *testing.T) {
 		m := limiter.Member{Ticket: "ticket", Instance: id, Place: limiter.RetainedPlace}
 		s.event("late", id, `1`)
 		for range 5 {
-			if err := s.conn.SendLimitNotices(s.conn.PartitionOf(id), []queue.LimitNotice{{Limit: "limited", Member: m.String(), At: 1}}); err != nil {
+			if err := s.conn.SendLimitNotices(s.conn.PartitionOf(id), []message.LimitNotice{{Limit: "limited", Member: m.String(), At: 1}}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -15,8 +15,10 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/natstest"
 	"github.com/pawlrun/pawl/internal/poll"
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/internal/request"
@@ -203,7 +205,7 @@ func (s *harness) work(cfg worker.Config, as ...pawl.ActivityBinding) *worker.Wo
 	return w
 }
 
-func (s *harness) publish(in queue.OutInput) {
+func (s *harness) publish(in message.OutInput) {
 	s.t.Helper()
 	if _, err := s.conn.PublishInput(s.ctx(), in); err != nil {
 		s.t.Fatal(err)
@@ -212,12 +214,12 @@ func (s *harness) publish(in queue.OutInput) {
 
 func (s *harness) start(name, id, json string) {
 	s.t.Helper()
-	s.publish(queue.OutInput{Instance: id, Kind: queue.KindStart, Name: name, Payload: history.Payload{Type: history.TypeJSON, Data: []byte(json)}})
+	s.publish(message.OutInput{Instance: id, Kind: message.KindStart, Name: name, Payload: history.Payload{Type: history.TypeJSON, Data: []byte(json)}})
 }
 
 func (s *harness) event(name, id, json string) {
 	s.t.Helper()
-	s.publish(queue.OutInput{Instance: id, Kind: queue.KindEvent, Name: name, Payload: history.Payload{Type: history.TypeJSON, Data: []byte(json)}})
+	s.publish(message.OutInput{Instance: id, Kind: message.KindEvent, Name: name, Payload: history.Payload{Type: history.TypeJSON, Data: []byte(json)}})
 }
 
 func (s *harness) describe(id string) *request.Description {
@@ -241,7 +243,7 @@ func (s *harness) ended(id string) *request.Description {
 			}
 		}
 	}()
-	s.until("instance "+id+" ends", func() bool { d = s.describe(id); return store.Status(d.Status).Ended() })
+	s.until("instance "+id+" ends", func() bool { d = s.describe(id); return record.Status(d.Status).Ended() })
 	return d
 }
 

@@ -9,10 +9,10 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/author"
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 func (s streamHarness) inputs() (jetstream.JetStream, jetstream.Stream) {
@@ -45,8 +45,8 @@ func (s streamHarness) messages(subject string) uint64 {
 
 func (s streamHarness) publishStart(name, id, version, json string) {
 	s.t.Helper()
-	s.publish(queue.OutInput{
-		Instance: id, Kind: queue.KindStart, Name: name, Version: version, Payload: history.Payload{Type: history.TypeJSON, Data: []byte(json)},
+	s.publish(message.OutInput{
+		Instance: id, Kind: message.KindStart, Name: name, Version: version, Payload: history.Payload{Type: history.TypeJSON, Data: []byte(json)},
 	})
 }
 
@@ -139,9 +139,9 @@ func TestStartsWithEventsStartOnceAndDeliverEveryEvent(t *testing.T) {
 	s := newHarness(t)
 	s.orchestrate(orchestrator.Config{}, counter.Do(count))
 	for i := range 5 {
-		s.publish(queue.OutInput{
-			Instance: "t-1", Kind: queue.KindStart, Name: "counter", ID: fmt.Sprint("m-", i/2), Payload: history.Payload{Type: history.TypeJSON, Data: []byte(`{}`)},
-			Event: &queue.OutEvent{Name: "add", Payload: history.Payload{Type: history.TypeJSON, Data: []byte(`5`)}},
+		s.publish(message.OutInput{
+			Instance: "t-1", Kind: message.KindStart, Name: "counter", ID: fmt.Sprint("m-", i/2), Payload: history.Payload{Type: history.TypeJSON, Data: []byte(`{}`)},
+			Event: &message.OutEvent{Name: "add", Payload: history.Payload{Type: history.TypeJSON, Data: []byte(`5`)}},
 		})
 	}
 	s.event("add", "t-1", `0`)

@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/history/store"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
 	"github.com/pawlrun/pawl/pkg/worker"
 )
@@ -323,7 +323,7 @@ func TestCancelTerminateAndPurgeEndAPausedInstance(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 	for _, id := range []string{"o-cancel", "o-terminate", "o-purge"} {
-		s.until("the child of "+id+" ends", func() bool { return store.Status(s.describe(id + "-box").Status).Ended() })
+		s.until("the child of "+id+" ends", func() bool { return record.Status(s.describe(id + "-box").Status).Ended() })
 	}
 }
 

@@ -8,9 +8,9 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/author"
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // pingFar sends an event to another instance, and then waits.
@@ -51,7 +51,7 @@ func TestOutboxOfASleepingInstanceIsRepublishedOnceAndTrimmed(t *testing.T) {
 func TestOutboxOfAStalledInstanceIsRepublishedOnceAndTrimmed(t *testing.T) {
 	s := newHarness(t)
 	s.republishes("p-1")
-	s.publish(queue.OutInput{Instance: "p-1", Kind: queue.KindCancel, By: "ops"})
+	s.publish(message.OutInput{Instance: "p-1", Kind: message.KindCancel, By: "ops"})
 	b := s.orchestrate(orchestrator.Config{Member: "b"}, only.Do(waitForPing))
 	s.until("it is stalled, and its outbox is trimmed", func() bool { return s.describe("p-1").Stalled != "" && s.describe("p-1").PendingMessages == 0 })
 	s.stop(b)

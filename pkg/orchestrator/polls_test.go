@@ -7,9 +7,9 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/author"
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
-	"github.com/pawlrun/pawl/pkg/queue"
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
@@ -93,9 +93,9 @@ func TestPollReceivesTheEventOfTheStart(t *testing.T) {
 	}))
 	s.start("hello", "warm-up", `"x"`) // the owners have caught up
 	s.wantResult("warm-up", "0 false")
-	s.publish(queue.OutInput{
-		Instance: "d-7", Kind: queue.KindStart, Name: "hello", Payload: history.Payload{Type: history.TypeJSON, Data: []byte(`"x"`)},
-		Event: &queue.OutEvent{Name: "add", Payload: history.Payload{Type: history.TypeJSON, Data: []byte(`7`)}},
+	s.publish(message.OutInput{
+		Instance: "d-7", Kind: message.KindStart, Name: "hello", Payload: history.Payload{Type: history.TypeJSON, Data: []byte(`"x"`)},
+		Event: &message.OutEvent{Name: "add", Payload: history.Payload{Type: history.TypeJSON, Data: []byte(`7`)}},
 	})
 	s.wantResult("d-7", "7 true")
 }
@@ -104,7 +104,7 @@ func TestPollReceivesTheEventOfTheStart(t *testing.T) {
 func TestPollCompletesBeforeAPurge(t *testing.T) {
 	s := newHarness(t)
 	s.start("hello", "d-8", `"x"`)
-	s.publish(queue.OutInput{Instance: "d-8", Kind: queue.KindPurge})
+	s.publish(message.OutInput{Instance: "d-8", Kind: message.KindPurge})
 	s.orchestrate(orchestrator.Config{}, hello.Do(func(ctx *pawl.Context, _ string) (string, error) {
 		all, err := add.Drain(ctx)
 		if err != nil {

@@ -10,12 +10,12 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/author"
+	"github.com/pawlrun/pawl/internal/message"
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/history/store"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
-	"github.com/pawlrun/pawl/pkg/queue"
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
@@ -28,7 +28,7 @@ func (s *harness) purge(id string, force bool) request.Answer {
 		s.t.Fatal(err)
 	}
 	defer inbox.Stop()
-	s.publish(queue.OutInput{Instance: id, Kind: queue.KindPurge, Force: force, By: "ops", Text: "tidy", Reply: inbox.Subject("p")})
+	s.publish(message.OutInput{Instance: id, Kind: message.KindPurge, Force: force, By: "ops", Text: "tidy", Reply: inbox.Subject("p")})
 	select {
 	case a := <-answers:
 		return a
@@ -73,10 +73,10 @@ func TestPurgeRemovesEveryExecutionAndLaterInputsStartTheNext(t *testing.T) {
 	s.start("counter", "c-2", `{}`)
 	s.event("add", "c-2", `0`)
 	s.ended("c-2")
-	s.publish(queue.OutInput{Instance: "c-2", Kind: queue.KindPurge})
+	s.publish(message.OutInput{Instance: "c-2", Kind: message.KindPurge})
 	s.event("add", "c-2", `5`)
-	s.publish(queue.OutInput{Instance: "c-2", Kind: queue.KindCancel})
-	s.publish(queue.OutInput{Instance: "c-2", Kind: queue.KindPurge, Force: true})
+	s.publish(message.OutInput{Instance: "c-2", Kind: message.KindCancel})
+	s.publish(message.OutInput{Instance: "c-2", Kind: message.KindPurge, Force: true})
 	s.start("counter", "c-2", `{}`)
 	s.event("add", "c-2", `0`)
 	s.until("the next one ends", func() bool { d := s.describe("c-2"); return d.Status == "completed" && d.Execution == 2 })
@@ -185,7 +185,7 @@ func TestRetentionIsByStatusAndBeginsWhenTheParentHasTheEnd(t *testing.T) {
 		return err == nil && rec == nil && len(s.left(id)) == 0
 	}
 	s.until("both are retired", func() bool { return gone("p-1") && gone("child") })
-	if rec, err := s.store.Record(s.ctx(), s.conn.PartitionOf("failed"), "failed"); err != nil || rec == nil || rec.Status != store.Failed {
+	if rec, err := s.store.Record(s.ctx(), s.conn.PartitionOf("failed"), "failed"); err != nil || rec == nil || rec.Status != record.Failed {
 		t.Errorf("the failed one: %v %v", rec, err)
 	}
 }

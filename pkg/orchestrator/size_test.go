@@ -13,10 +13,10 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/author"
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/natstest"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
-	"github.com/pawlrun/pawl/pkg/queue"
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
@@ -106,7 +106,7 @@ func TestTasksLostByARestartOfNATSArePublishedAgain(t *testing.T) {
 			t.Fatalf("%+v", d)
 		}
 	}
-	s.publish(queue.OutInput{Instance: "n-new", Kind: queue.KindStart, Name: "hello", Payload: history.Payload{Type: history.TypeJSON, Data: []byte(`"you"`)}})
+	s.publish(message.OutInput{Instance: "n-new", Kind: message.KindStart, Name: "hello", Payload: history.Payload{Type: history.TypeJSON, Data: []byte(`"you"`)}})
 	s.ended("n-new")
 }
 

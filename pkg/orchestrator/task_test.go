@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
-	"github.com/pawlrun/pawl/pkg/queue"
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
@@ -82,7 +82,7 @@ func TestCancellationReachesTheWorkerBeforeItsNextRenewal(t *testing.T) {
 	s.start("race", "c-1", `"x"`)
 	<-running
 	asked := time.Now()
-	s.publish(queue.OutInput{Instance: "c-1", Kind: queue.KindCancel, By: "ops", Text: "wrong customer"})
+	s.publish(message.OutInput{Instance: "c-1", Kind: message.KindCancel, By: "ops", Text: "wrong customer"})
 	select {
 	case at := <-stopped:
 		t.Logf("%v after the cancellation was requested", at.Sub(asked))

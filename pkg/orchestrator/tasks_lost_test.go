@@ -7,6 +7,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
 	"github.com/pawlrun/pawl/pkg/queue"
 	"github.com/pawlrun/pawl/pkg/worker"
@@ -156,7 +157,7 @@ func TestWorkerThatMakesTheTasksStreamAgainDoesNotHideTheLoss(t *testing.T) {
 		}
 	}
 	for i := range n { // without a worker they would not end, as the invariant checker requires
-		s.publish(queue.OutInput{Instance: fmt.Sprint("n-", i), Kind: queue.KindCancel, By: "test"})
+		s.publish(message.OutInput{Instance: fmt.Sprint("n-", i), Kind: message.KindCancel, By: "test"})
 	}
 	for i := range n {
 		s.ended(fmt.Sprint("n-", i))

@@ -9,9 +9,9 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/author"
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/recording"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
-	"github.com/pawlrun/pawl/pkg/queue"
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
@@ -40,7 +40,7 @@ func TestTraceReplaysWithTheSameEffects(t *testing.T) {
 	}
 	s.start("counter", "c", `{}`)
 	s.event("add", "c", `3`)
-	s.publish(queue.OutInput{Instance: "c", Kind: queue.KindPurge, Force: true})
+	s.publish(message.OutInput{Instance: "c", Kind: message.KindPurge, Force: true})
 	for i := range 5 {
 		s.ended(fmt.Sprint("t-", i))
 	}

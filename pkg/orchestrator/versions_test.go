@@ -6,10 +6,10 @@ import (
 	"testing"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 func TestVersionsNameInstancesAndOrchestratorsWithTheirCode(t *testing.T) {
@@ -67,8 +67,8 @@ func TestTurnsGoToTheOrchestratorThatHasTheVersion(t *testing.T) {
 	ids := make([]string, 24)
 	for i := range ids {
 		ids[i] = fmt.Sprint("new-", i)
-		s.publish(queue.OutInput{
-			Instance: ids[i], Kind: queue.KindStart, Name: "done", Version: "2", Payload: history.Payload{Type: history.TypeJSON, Data: []byte("1")},
+		s.publish(message.OutInput{
+			Instance: ids[i], Kind: message.KindStart, Name: "done", Version: "2", Payload: history.Payload{Type: history.TypeJSON, Data: []byte("1")},
 		})
 	}
 	for _, id := range ids {

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/history/store"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
 )
 
@@ -87,7 +87,7 @@ func TestForcedPurgeRemovesCorruptInstances(t *testing.T) {
 		}
 	}
 	s.event("ping", beside, `"go"`)
-	if d := s.ended(beside); store.Status(d.Status) != store.Completed {
+	if d := s.ended(beside); record.Status(d.Status) != record.Completed {
 		t.Errorf("the neighbor: %+v", d)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
@@ -17,13 +18,13 @@ import (
 // The server finds the last message of a partition by comparing all subjects of the stream, which has two for each recent instance. To
 // avoid that, the first message after known is requested first, if the stream still has the message at known: a stream grows only at
 // its end. The caller must have received all of the partition up to known, which is zero, a position of the reader, or an End.
-func (c *inputStream) Accepted(ctx context.Context, partition int, known history.Position) (Accepted, error) {
+func (c *inputStream) Accepted(ctx context.Context, partition int, known history.Position) (message.Accepted, error) {
 	disconnected := c.disconnects.next()
 	ctx, release := c.whileConnected(ctx, disconnected)
 	defer release()
 	done, err := c.admit(ctx)
 	if err != nil {
-		return Accepted{}, fmt.Errorf("queue: accepted inputs of partition %d: %w", partition, err)
+		return message.Accepted{}, fmt.Errorf("queue: accepted inputs of partition %d: %w", partition, err)
 	}
 	defer done()
 	a, err := c.accepted(ctx, partition, known)
@@ -31,17 +32,17 @@ func (c *inputStream) Accepted(ctx context.Context, partition int, known history
 		err = context.Cause(ctx)
 	}
 	if err != nil {
-		return Accepted{}, fmt.Errorf("queue: accepted inputs of partition %d: %w", partition, err)
+		return message.Accepted{}, fmt.Errorf("queue: accepted inputs of partition %d: %w", partition, err)
 	}
 	return a, nil
 }
 
-func (c *inputStream) accepted(ctx context.Context, partition int, known history.Position) (Accepted, error) {
+func (c *inputStream) accepted(ctx context.Context, partition int, known history.Position) (message.Accepted, error) {
 	stream, err := c.streams.info(ctx, c.streams.inputs.Name)
 	if err != nil {
-		return Accepted{}, err
+		return message.Accepted{}, err
 	}
-	a := Accepted{At: stream.TimeStamp, End: history.Position{Seq: stream.State.LastSeq, Time: stream.State.LastTime.UnixNano()}}
+	a := message.Accepted{At: stream.TimeStamp, End: history.Position{Seq: stream.State.LastSeq, Time: stream.State.LastTime.UnixNano()}}
 	some, err := c.mayHaveLater(ctx, partition, known, a.End)
 	if err != nil || !some {
 		return a, err
@@ -50,7 +51,7 @@ func (c *inputStream) accepted(ctx context.Context, partition int, known history
 	switch {
 	case errors.Is(err, jetstream.ErrMsgNotFound):
 	case err != nil:
-		return Accepted{}, err
+		return message.Accepted{}, err
 	default:
 		a.Last = history.Position{Seq: last.Seq, Time: last.Time.UnixNano()}
 	}

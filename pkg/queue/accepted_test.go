@@ -7,6 +7,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
@@ -52,7 +53,7 @@ func TestAcceptedNamesTheLastInputOfThePartitionAndALaterTime(t *testing.T) {
 func TestAcceptedAfterAPositionMatchesTheWholeStream(t *testing.T) {
 	c := newStand(t).open(Options{Partitions: 4})
 	p, known := c.PartitionOf("a"), history.Position{}
-	same := func() Accepted {
+	same := func() message.Accepted {
 		t.Helper()
 		got, err := c.Accepted(soon(t), p, known)
 		ok(t, err)

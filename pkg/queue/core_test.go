@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"pgregory.net/rapid"
 
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/wire"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -25,10 +26,10 @@ func stop(t *testing.T, s *Subscription, err error) {
 
 func TestDoorbellsHintsAndNoticesArriveAndMalformedOnesAreCounted(t *testing.T) {
 	c := newStand(t).open(Options{})
-	bells, hints, notices := make(chan []Doorbell, 9), make(chan []Hint, 9), make(chan Notice, 9)
-	s, err := c.OnDoorbells(3, func(b []Doorbell) { bells <- b })
+	bells, hints, notices := make(chan []message.Doorbell, 9), make(chan []message.Hint, 9), make(chan Notice, 9)
+	s, err := c.OnDoorbells(3, func(b []message.Doorbell) { bells <- b })
 	stop(t, s, err)
-	s, err = c.OnHints("w1", func(h []Hint) { hints <- h })
+	s, err = c.OnHints("w1", func(h []message.Hint) { hints <- h })
 	stop(t, s, err)
 	s, err = c.OnNotices(func(n Notice) { notices <- n })
 	stop(t, s, err)
@@ -39,18 +40,18 @@ func TestDoorbellsHintsAndNoticesArriveAndMalformedOnesAreCounted(t *testing.T) 
 			ok(t, c.nc.Publish(subject, []byte(nonsense)))
 		}
 	}
-	ok(t, c.SendDoorbells(2, []Doorbell{{Instance: "elsewhere"}}))
-	ok(t, c.SendDoorbells(3, []Doorbell{{Instance: "a", Effect: "e", Element: []byte("el"), Proof: "p"}, {Instance: "b"}}))
-	h := Hint{Instance: "a", Execution: 1, Activity: 2, Effect: "e", Reason: cancel.LostSelect, By: "b", Text: "t", At: 3}
-	ok(t, c.SendHints("w1", []Hint{h}))
+	ok(t, c.SendDoorbells(2, []message.Doorbell{{Instance: "elsewhere"}}))
+	ok(t, c.SendDoorbells(3, []message.Doorbell{{Instance: "a", Effect: "e", Element: []byte("el"), Proof: "p"}, {Instance: "b"}}))
+	h := message.Hint{Instance: "a", Execution: 1, Activity: 2, Effect: "e", Reason: cancel.LostSelect, By: "b", Text: "t", At: 3}
+	ok(t, c.SendHints("w1", []message.Hint{h}))
 	n := Notice{Kind: PartitionReleased, Partition: 3, Member: "m"}
 	ok(t, c.Notify(Notice{Kind: PartitionReleased, Partition: 4}))
 	ok(t, c.Notify(n))
 
-	if got := get(t, bells, "a doorbell"); !reflect.DeepEqual(got, []Doorbell{{Instance: "a", Effect: "e", Element: []byte("el"), Proof: "p"}, {Instance: "b"}}) {
+	if got := get(t, bells, "a doorbell"); !reflect.DeepEqual(got, []message.Doorbell{{Instance: "a", Effect: "e", Element: []byte("el"), Proof: "p"}, {Instance: "b"}}) {
 		t.Errorf("%+v", got)
 	}
-	if got := get(t, hints, "a hint"); !reflect.DeepEqual(got, []Hint{h}) {
+	if got := get(t, hints, "a hint"); !reflect.DeepEqual(got, []message.Hint{h}) {
 		t.Errorf("%+v", got)
 	}
 	if got := get(t, notices, "a notice"); got != n {
@@ -63,12 +64,12 @@ func TestDoorbellsHintsAndNoticesArriveAndMalformedOnesAreCounted(t *testing.T) 
 
 func TestOversizedListIsSentInSeveralMessages(t *testing.T) {
 	c := newStand(t).open(Options{})
-	got := make(chan []Doorbell, 99)
-	s, err := c.OnDoorbells(0, func(b []Doorbell) { got <- b })
+	got := make(chan []message.Doorbell, 99)
+	s, err := c.OnDoorbells(0, func(b []message.Doorbell) { got <- b })
 	stop(t, s, err)
-	bells := make([]Doorbell, 200)
+	bells := make([]message.Doorbell, 200)
 	for i := range bells {
-		bells[i] = Doorbell{Instance: fmt.Sprint("i", i), Element: make([]byte, history.MaxDoorbellElement)}
+		bells[i] = message.Doorbell{Instance: fmt.Sprint("i", i), Element: make([]byte, history.MaxDoorbellElement)}
 	}
 	ok(t, c.SendDoorbells(0, bells))
 	for n := 0; n < len(bells); {
@@ -211,10 +212,10 @@ func TestRequestsWithoutAnInboxAreNotAnswered(t *testing.T) {
 func TestMessagesOfVersion1RoundTrip(t *testing.T) {
 	p := history.Payload{Type: history.TypeJSON, Data: []byte("1")}
 	f := &history.Failure{Code: "c", Message: "m", Data: p, Permanent: true, Stack: "s", Also: []string{"a"}}
-	done := Done{Scheduled: 17, Effect: "e", Result: p, Failure: f}
+	done := message.Done{Scheduled: 17, Effect: "e", Result: p, Failure: f}
 	doneBytes, err := encodeDone(&done)
 	ok(t, err)
-	bells := []Doorbell{{Instance: "a", Effect: "e", Element: []byte{1}, Proof: "p"}, {Instance: "b"}}
+	bells := []message.Doorbell{{Instance: "a", Effect: "e", Element: []byte{1}, Proof: "p"}, {Instance: "b"}}
 	for _, k := range []struct {
 		name, golden string
 		bytes        []byte

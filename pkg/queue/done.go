@@ -3,6 +3,7 @@ package queue
 import (
 	"fmt"
 
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/wire"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -13,7 +14,7 @@ const typeDone = "application/msgpack"
 // maxDone is the maximum size of the body of a Done in bytes: a payload, and the other fields of a failure.
 const maxDone = 2 * MaxPayload
 
-func doneFields(d *Done) func(*wire.Codec) {
+func doneFields(d *message.Done) func(*wire.Codec) {
 	return func(c *wire.Codec) {
 		c.Uint(&d.Scheduled)
 		c.String(&d.Effect)
@@ -22,7 +23,7 @@ func doneFields(d *Done) func(*wire.Codec) {
 	}
 }
 
-func encodeDone(d *Done) ([]byte, error) {
+func encodeDone(d *message.Done) ([]byte, error) {
 	b := wire.Encode(doneFields(d))
 	return b, checkDoneSize(b)
 }
@@ -34,18 +35,18 @@ func checkDoneSize(b []byte) error {
 	return nil
 }
 
-func decodeDone(b []byte) (*Done, error) {
+func decodeDone(b []byte) (*message.Done, error) {
 	if err := checkDoneSize(b); err != nil {
 		return nil, err
 	}
-	d := new(Done)
+	d := new(message.Done)
 	if err := decode("done", b, doneFields(d)); err != nil {
 		return nil, err
 	}
 	return d, checkDone(d)
 }
 
-func checkDone(d *Done) error {
+func checkDone(d *message.Done) error {
 	if d.Scheduled == 0 {
 		return fmt.Errorf("%w: done without the event that it answers", ErrMalformed)
 	}

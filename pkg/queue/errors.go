@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
@@ -16,6 +17,26 @@ var (
 	ErrDisconnected = errors.New("queue: not connected to NATS")
 	// ErrNoNamespace is returned if the streams of the namespace do not exist yet.
 	ErrNoNamespace = errors.New("queue: the namespace does not exist; has an orchestrator been started for it?")
+)
+
+// Errors of a publish. An error that does not match ErrUnknown means that the message was not accepted and will not be.
+var (
+	ErrUnknown    = message.ErrUnknown    // matches every error after which the message may have been accepted, or may still be
+	ErrNoStream   = message.ErrNoStream   // no stream took the message: not accepted
+	ErrStreamFull = message.ErrStreamFull // the stream is full until it is trimmed: not accepted
+	ErrTimeout    = message.ErrTimeout    // no acknowledgement, or no reply, arrived in time; for a publish it also matches ErrUnknown
+	ErrBusy       = message.ErrBusy       // too many publishes are outstanding
+)
+
+// Errors of a message. Those of a publish mean that the message was not accepted and never will be.
+var (
+	ErrBadInstance = message.ErrBadInstance
+	ErrBadName     = message.ErrBadName
+	ErrUnknownKind = message.ErrUnknownKind
+	ErrTooLarge    = message.ErrTooLarge
+	ErrMalformed   = message.ErrMalformed
+	ErrForged      = message.ErrForged // a task whose content does not match its effect id
+	ErrNewer       = message.ErrNewer  // a version that this program does not support
 )
 
 // Errors of reading and of requests.

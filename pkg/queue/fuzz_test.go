@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/wire"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -32,9 +33,9 @@ func FuzzMessages(f *testing.F) {
 	failure := &history.Failure{Code: "c", Message: "m", Also: []string{"a"}}
 	task := Task{Instance: "i", Activity: 2, Name: "a", Execution: 1}
 	for _, b := range append(issueBytes(f),
-		task.Encode(), wire.Encode((&Notice{Kind: 1, Partition: 2, Member: "m"}).fields), wire.Encode(doneFields(&Done{Scheduled: 1, Effect: "e", Failure: failure})),
-		encodeList([]Doorbell{{Instance: "i", Element: []byte("id\n1\nbody")}}, wireDoorbell), encodeList([]Hint{{Instance: "i", Effect: "e"}}, wireHint),
-		encodeList([]LimitNotice{{Limit: "g"}}, wireLimitNotice),
+		task.Encode(), wire.Encode((&Notice{Kind: 1, Partition: 2, Member: "m"}).fields), wire.Encode(doneFields(&message.Done{Scheduled: 1, Effect: "e", Failure: failure})),
+		encodeList([]message.Doorbell{{Instance: "i", Element: []byte("id\n1\nbody")}}, wireDoorbell), encodeList([]message.Hint{{Instance: "i", Effect: "e"}}, wireHint),
+		encodeList([]message.LimitNotice{{Limit: "g"}}, wireLimitNotice),
 	) {
 		f.Add(b)
 	}
@@ -93,7 +94,7 @@ func FuzzInput(f *testing.F) {
 			}
 			return
 		}
-		if again := subjectsOf("ns").inputOf(&OutInput{Sender: in.Sender, Instance: in.Instance, Kind: in.Kind, Name: in.Name, Reuse: in.Reuse}); !strings.HasSuffix(subject, strings.TrimPrefix(again, "pawl.ns.")) {
+		if again := subjectsOf("ns").inputOf(&message.OutInput{Sender: in.Sender, Instance: in.Instance, Kind: in.Kind, Name: in.Name, Reuse: in.Reuse}); !strings.HasSuffix(subject, strings.TrimPrefix(again, "pawl.ns.")) {
 			t.Errorf("%q was read as %q", subject, again)
 		}
 		if CheckInstance(in.Instance) != nil || in.Name != "" && CheckName(in.Name) != nil || len(in.ID) > maxHeader || len(in.By) > maxHeader {

@@ -1,7 +1,9 @@
 package queue
 
-func parseSender(token string) (Sender, bool) {
-	for _, s := range [...]Sender{SenderClient, SenderOrchestrator} {
+import "github.com/pawlrun/pawl/internal/message"
+
+func parseSender(token string) (message.Sender, bool) {
+	for _, s := range [...]message.Sender{message.SenderClient, message.SenderOrchestrator} {
 		if token == s.String() {
 			return s, true
 		}
@@ -9,19 +11,19 @@ func parseSender(token string) (Sender, bool) {
 	return 0, false
 }
 
-func inputKinds() []InputKind {
-	return []InputKind{KindStart, KindEvent, KindCancel, KindPurge, KindDone, KindUpdate, KindOperate}
+func inputKinds() []message.InputKind {
+	return []message.InputKind{message.KindStart, message.KindEvent, message.KindCancel, message.KindPurge, message.KindDone, message.KindUpdate, message.KindOperate}
 }
 
 // sends reports whether inputs of the kind are accepted from the sender.
-func sends(s Sender, k InputKind) bool {
+func sends(s message.Sender, k message.InputKind) bool {
 	switch k {
-	case KindStart, KindEvent, KindCancel, KindPurge, KindOperate:
+	case message.KindStart, message.KindEvent, message.KindCancel, message.KindPurge, message.KindOperate:
 		return true
-	case KindUpdate:
-		return s == SenderClient
-	case KindDone:
-		return s == SenderOrchestrator
+	case message.KindUpdate:
+		return s == message.SenderClient
+	case message.KindDone:
+		return s == message.SenderOrchestrator
 	default:
 		return false
 	}

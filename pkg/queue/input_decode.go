@@ -19,8 +19,8 @@ import (
 )
 
 // decodeInput decodes a message as stored by the stream. It does not fail: an invalid message has a Problem.
-func decodeInput(m *nats.Msg, root string, pos history.Position) Input {
-	in := Input{Pos: pos, Size: len(m.Data)}
+func decodeInput(m *nats.Msg, root string, pos history.Position) message.Input {
+	in := message.Input{Pos: pos, Size: len(m.Data)}
 	if err := (incoming{&in}).read(m, root); err != nil {
 		in.Instance, in.Problem = text.Cut(in.Instance, maxHeader), &inputError{text: text.Cut(err.Error(), maxProblem), err: err}
 	}
@@ -38,7 +38,7 @@ func (e *inputError) Error() string { return e.text }
 func (e *inputError) Unwrap() error { return e.err }
 
 // incoming decodes an input.
-type incoming struct{ *Input }
+type incoming struct{ *message.Input }
 
 // read decodes the subject, the headers and the body.
 func (in incoming) read(m *nats.Msg, root string) error {
@@ -57,15 +57,15 @@ func (in incoming) read(m *nats.Msg, root string) error {
 		return err
 	}
 	in.Kind = kindOf(kind)
-	if begun, ok := strings.CutPrefix(name, verbRestart); ok && in.Sender == SenderClient && in.Kind == KindOperate {
-		in.Kind, name, in.Reuse = KindStart, begun, history.ReuseTerminate
+	if begun, ok := strings.CutPrefix(name, verbRestart); ok && in.Sender == message.SenderClient && in.Kind == message.KindOperate {
+		in.Kind, name, in.Reuse = message.KindStart, begun, history.ReuseTerminate
 	}
 	switch verb := operatorStart(name); {
-	case in.Sender == SenderClient && in.Kind == KindOperate && name == verbBatch:
-		in.Kind, name = KindStart, message.BatchName
-	case in.Sender == SenderClient && in.Kind == KindOperate && name == verbImport:
-		in.Kind, name = KindStart, message.ImportName
-	case in.Kind == KindStart && (verb == verbImport || verb == verbBatch && in.Sender == SenderClient):
+	case in.Sender == message.SenderClient && in.Kind == message.KindOperate && name == verbBatch:
+		in.Kind, name = message.KindStart, message.BatchName
+	case in.Sender == message.SenderClient && in.Kind == message.KindOperate && name == verbImport:
+		in.Kind, name = message.KindStart, message.ImportName
+	case in.Kind == message.KindStart && (verb == verbImport || verb == verbBatch && in.Sender == message.SenderClient):
 		in.Kind = 0
 		return fmt.Errorf("%w: %s is started by a client's operate.%s", ErrUnknownKind, name, verb)
 	}
@@ -81,17 +81,17 @@ func (in incoming) read(m *nats.Msg, root string) error {
 		return err
 	}
 	switch in.Kind {
-	case KindStart:
+	case message.KindStart:
 		return in.start(m.Header, m.Data)
-	case KindCancel, KindPurge, KindOperate:
+	case message.KindCancel, message.KindPurge, message.KindOperate:
 		return in.cancel(m.Header, m.Data)
-	case KindDone:
+	case message.KindDone:
 		done, err := decodeDone(m.Data)
 		if err == nil {
 			in.Done = done
 		}
 		return err
-	case KindUpdate:
+	case message.KindUpdate:
 		if err := in.update(m.Header); err != nil {
 			return err
 		}
@@ -102,7 +102,7 @@ func (in incoming) read(m *nats.Msg, root string) error {
 }
 
 // kindOf returns the kind with that token; 0 if there is none.
-func kindOf(token string) InputKind {
+func kindOf(token string) message.InputKind {
 	for _, k := range inputKinds() {
 		if k.String() == token {
 			return k
@@ -142,7 +142,7 @@ func (in incoming) moment(h nats.Header, name string) (int64, error) {
 
 // startOptions decodes when and for how long an instance runs, and the policy for an id that is in use. They are accepted from clients.
 func (in incoming) startOptions(h nats.Header) (err error) {
-	if in.Sender != SenderClient {
+	if in.Sender != message.SenderClient {
 		return nil
 	}
 	if in.StartAt, err = in.moment(h, HeaderStartAt); err != nil {
@@ -187,7 +187,7 @@ func (in incoming) headers(h nats.Header) error {
 			return fmt.Errorf("%w: a header of %d bytes, at most %d are allowed", ErrMalformed, len(v), maxHeader)
 		}
 	}
-	if in.Kind == KindStart || in.Kind == KindEvent {
+	if in.Kind == message.KindStart || in.Kind == message.KindEvent {
 		in.Headers = propagated(h)
 	}
 	return nil
@@ -260,7 +260,7 @@ func (in incoming) start(h nats.Header, data []byte) error {
 	if in.Name == message.ImportName {
 		in.Reuse = history.ReuseReject
 	}
-	if of := h.Get(HeaderParent); of != "" && in.Sender == SenderOrchestrator {
+	if of := h.Get(HeaderParent); of != "" && in.Sender == message.SenderOrchestrator {
 		parent, err := parseParent(of)
 		if err != nil {
 			return err
@@ -303,14 +303,14 @@ func (in incoming) start(h nats.Header, data []byte) error {
 	}
 	p, err := payload(data[n:], cmp.Or(h.Get(HeaderEventType), h.Get(HeaderContentType)))
 	if err == nil {
-		in.Event = &OutEvent{Name: event, Payload: p, Update: update != ""}
+		in.Event = &message.OutEvent{Name: event, Payload: p, Update: update != ""}
 	}
 	return err
 }
 
 // cancel decodes the requester and the reason. An unknown reason counts as none, because the cancellation itself matters more.
 func (in incoming) cancel(h nats.Header, data []byte) error {
-	if in.Sender == SenderOrchestrator {
+	if in.Sender == message.SenderOrchestrator {
 		if in.Of = h.Get(HeaderOf); in.Of != "" {
 			if err := checkEffect(in.Of); err != nil {
 				return err
@@ -334,8 +334,8 @@ func (in incoming) cancel(h nats.Header, data []byte) error {
 	default:
 		return fmt.Errorf("%w: body of a cancel is neither JSON nor text", ErrMalformed)
 	}
-	in.Text, in.Force = text.Cut(body.Text, maxText), body.Force && in.Kind == KindPurge
-	if in.Kind == KindOperate {
+	in.Text, in.Force = text.Cut(body.Text, maxText), body.Force && in.Kind == message.KindPurge
+	if in.Kind == message.KindOperate {
 		in.Operate = body.Operate
 	}
 	if body.By != "" { // on one line, because the children receive it in a header

@@ -10,6 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/text"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -34,7 +35,7 @@ func (o outgoing) check() error {
 	if err := checkKind(o.Sender, o.Kind, o.Name); err != nil {
 		return err
 	}
-	if o.Sender != SenderOrchestrator && (o.Parent != nil || o.Of != "" || o.Reason != 0) {
+	if o.Sender != message.SenderOrchestrator && (o.Parent != nil || o.Of != "" || o.Reason != 0) {
 		return fmt.Errorf("%w: only orchestrators may name a parent, or the start that a cancel or a request concerns", ErrMalformed)
 	}
 	for _, h := range [...]string{o.ID, o.Reply, o.By} {
@@ -43,16 +44,16 @@ func (o outgoing) check() error {
 		}
 	}
 	switch o.Kind {
-	case KindStart:
+	case message.KindStart:
 		return o.checkStart()
-	case KindUpdate:
+	case message.KindUpdate:
 		if err := checkUpdateID(o.ID); err != nil {
 			return err
 		}
 		return o.checkPayload(o.Name, o.Payload)
-	case KindEvent:
+	case message.KindEvent:
 		return o.checkPayload(o.Name, o.Payload)
-	case KindCancel, KindPurge, KindOperate:
+	case message.KindCancel, message.KindPurge, message.KindOperate:
 		if o.Of == "" {
 			return nil
 		}
@@ -62,19 +63,19 @@ func (o outgoing) check() error {
 	}
 }
 
-func checkKind(from Sender, k InputKind, name string) error {
+func checkKind(from message.Sender, k message.InputKind, name string) error {
 	if !sends(from, k) {
 		return fmt.Errorf("%w: number %d on a subject that begins with %q", ErrUnknownKind, k, from)
 	}
 	switch k {
-	case KindStart, KindEvent, KindUpdate:
+	case message.KindStart, message.KindEvent, message.KindUpdate:
 		return CheckName(name)
-	case KindOperate:
+	case message.KindOperate:
 		if _, ok := history.ParseVerb(name); !ok {
 			return fmt.Errorf("%w: operate %.*q", ErrUnknownKind, maxHeader, name)
 		}
 		return nil
-	case KindCancel, KindPurge, KindDone:
+	case message.KindCancel, message.KindPurge, message.KindDone:
 		if name != "" {
 			return fmt.Errorf("%w: %s must not have a name, this one has %q", ErrBadName, k, name)
 		}
@@ -179,12 +180,12 @@ func (o outgoing) message() (nats.Header, []byte, error) {
 		h.set(HeaderDeadline, o.Deadline.String())
 	}
 	switch o.Kind {
-	case KindStart:
+	case message.KindStart:
 		return nats.Header(h), o.start(h), nil
-	case KindCancel, KindPurge, KindOperate:
+	case message.KindCancel, message.KindPurge, message.KindOperate:
 		body, err := o.cancel(h)
 		return nats.Header(h), body, err
-	case KindDone:
+	case message.KindDone:
 		h.set(HeaderContentType, typeDone)
 		body, err := encodeDone(o.Done)
 		return nats.Header(h), body, err
@@ -277,7 +278,7 @@ func (o outgoing) cancel(h headers) ([]byte, error) {
 	if o.Reason != 0 {
 		h.set(HeaderReason, o.Reason.String())
 	}
-	if o.Text == "" && !o.Force && o.Operate == (Operate{}) {
+	if o.Text == "" && !o.Force && o.Operate == (message.Operate{}) {
 		return nil, nil
 	}
 	return json.Marshal(cancelBody{Text: text.Cut(o.Text, maxText), By: o.By, Force: o.Force, Operate: o.Operate})
@@ -288,8 +289,8 @@ type cancelBody struct {
 	By   string `json:"by,omitempty"`
 	// Force also purges a running instance.
 	Force bool `json:"force,omitempty"`
-	Operate
+	message.Operate
 }
 
 // outgoing encodes an input.
-type outgoing struct{ *OutInput }
+type outgoing struct{ *message.OutInput }

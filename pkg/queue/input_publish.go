@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/pawlrun/pawl/internal/message"
 )
 
 const (
@@ -25,7 +27,7 @@ const (
 // Otherwise the input was not accepted: ErrBadInstance, ErrBadName, ErrUnknownKind, ErrMalformed, ErrTooLarge, ErrPermission and
 // ErrStreamFull are returned immediately, ErrNoStream and ErrDisconnected when ctx ends. If ctx ended the attempts, the error also
 // matches ctx's error.
-func (c *inputStream) PublishInput(ctx context.Context, in OutInput) (seq uint64, err error) {
+func (c *inputStream) PublishInput(ctx context.Context, in message.OutInput) (seq uint64, err error) {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, publishTimeout)
@@ -53,7 +55,7 @@ func (c *inputStream) PublishInput(ctx context.Context, in OutInput) (seq uint64
 
 // publication is the state of the attempts to publish an input.
 type publication struct {
-	in       OutInput
+	in       message.OutInput
 	attempts int
 	unknown  bool // one of the attempts may have been accepted
 	last     error
@@ -98,7 +100,7 @@ func (p *publication) error(done error) error {
 
 // publishOnce makes one attempt. If another attempt is possible, it waits for the acknowledgement at most attemptTimeout: the leader
 // that received the message may have failed.
-func (c *inputStream) publishOnce(ctx context.Context, in OutInput) (uint64, error) {
+func (c *inputStream) publishOnce(ctx context.Context, in message.OutInput) (uint64, error) {
 	type end struct {
 		seq uint64
 		err error
@@ -121,7 +123,7 @@ func (c *inputStream) publishOnce(ctx context.Context, in OutInput) (uint64, err
 
 // PublishInputAsync makes one attempt and does not wait. done is called exactly once, from any goroutine (possibly this one), and must
 // not block. The errors are those of PublishInput for this attempt alone, and ErrBusy when 65,536 publishes are outstanding.
-func (c *inputStream) PublishInputAsync(input OutInput, done func(seq uint64, err error)) {
+func (c *inputStream) PublishInputAsync(input message.OutInput, done func(seq uint64, err error)) {
 	in := outgoing{&input}
 	if err := in.check(); err != nil {
 		done(0, err)

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"pgregory.net/rapid"
 
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/wire"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -28,18 +29,18 @@ func parent() *history.Parent {
 }
 
 // asRead returns the input that must be read after in was published.
-func asRead(t *testing.T, o OutInput, pos history.Position) Input {
+func asRead(t *testing.T, o message.OutInput, pos history.Position) message.Input {
 	t.Helper()
 	_, body, err := outgoing{&o}.message()
 	ok(t, err)
-	return Input{
+	return message.Input{
 		Pos: pos, Size: len(body), Sender: o.Sender, Instance: o.Instance, Kind: o.Kind, Name: o.Name, Payload: o.Payload, ID: o.ID, Reply: o.Reply, By: o.By, Text: o.Text,
 		Version: o.Version, Parent: o.Parent, Event: o.Event, Of: o.Of, Reason: o.Reason, Done: o.Done,
 	}
 }
 
 // readAll returns all inputs of the only partition.
-func readAll(t *testing.T, c *Conn, n int) []Input {
+func readAll(t *testing.T, c *Conn, n int) []message.Input {
 	t.Helper()
 	in, _ := readAfter(t, c, history.Position{}, n)
 	return in
@@ -49,17 +50,17 @@ func TestMessagesBetweenInstancesRoundTrip(t *testing.T) {
 	c := newStand(t).open(Options{Partitions: 1})
 	largest := strings.Repeat("x", MaxPayload)
 	failure := &history.Failure{Code: "card-declined", Message: strings.Repeat("m", 8<<10), Data: packed(largest), Stack: "s", Also: []string{"a"}}
-	sent := []OutInput{
-		{Instance: "c", Kind: KindStart, Name: "ship", Payload: packed("in"), Version: "v1.2", Parent: parent(), ID: "m", By: "order-42"},
-		{Instance: "c", Kind: KindCancel, Of: "kq3vVYb2hA7rTn0cXw9dLw", Reason: cancel.ScopeEnded, By: "order-42", Text: "no longer needed"},
-		{Instance: "c", Kind: KindCancel, Of: "e"},
-		{Instance: "c", Kind: KindOperate, Name: "terminate", Of: "e", ID: "e"},
-		{Instance: "p", Kind: KindDone, Done: &Done{Scheduled: 17, Effect: "e", Result: packed(largest)}},
-		{Instance: "p", Kind: KindDone, Done: &Done{Scheduled: 17, Effect: "e", Failure: failure}, By: "c"},
-		{Instance: "p", Kind: KindDone, Done: &Done{Scheduled: 1, Effect: "e"}},
+	sent := []message.OutInput{
+		{Instance: "c", Kind: message.KindStart, Name: "ship", Payload: packed("in"), Version: "v1.2", Parent: parent(), ID: "m", By: "order-42"},
+		{Instance: "c", Kind: message.KindCancel, Of: "kq3vVYb2hA7rTn0cXw9dLw", Reason: cancel.ScopeEnded, By: "order-42", Text: "no longer needed"},
+		{Instance: "c", Kind: message.KindCancel, Of: "e"},
+		{Instance: "c", Kind: message.KindOperate, Name: "terminate", Of: "e", ID: "e"},
+		{Instance: "p", Kind: message.KindDone, Done: &message.Done{Scheduled: 17, Effect: "e", Result: packed(largest)}},
+		{Instance: "p", Kind: message.KindDone, Done: &message.Done{Scheduled: 17, Effect: "e", Failure: failure}, By: "c"},
+		{Instance: "p", Kind: message.KindDone, Done: &message.Done{Scheduled: 1, Effect: "e"}},
 	}
 	for i := range sent {
-		sent[i].Sender = SenderOrchestrator
+		sent[i].Sender = message.SenderOrchestrator
 		_, err := c.PublishInput(soon(t), sent[i])
 		ok(t, err)
 	}
@@ -72,11 +73,11 @@ func TestMessagesBetweenInstancesRoundTrip(t *testing.T) {
 
 func TestStartCarriesItsEventInTheSameMessage(t *testing.T) {
 	c := newStand(t).open(Options{Partitions: 1})
-	start := func(in history.Payload, event history.Payload) OutInput {
-		return OutInput{Instance: "t-1", Kind: KindStart, Name: "tenant", Payload: in, Event: &OutEvent{Name: "paid.in-full", Payload: event}, ID: "m"}
+	start := func(in history.Payload, event history.Payload) message.OutInput {
+		return message.OutInput{Instance: "t-1", Kind: message.KindStart, Name: "tenant", Payload: in, Event: &message.OutEvent{Name: "paid.in-full", Payload: event}, ID: "m"}
 	}
 	var none history.Payload
-	sent := []OutInput{
+	sent := []message.OutInput{
 		start(packed("input"), packed("event")),
 		start(packed("input"), jsonOf(`{"paid":3}`)),
 		start(jsonOf(`{"plan":"x"}`), packed("event")),
@@ -100,7 +101,7 @@ func TestStartCarriesItsEventInTheSameMessage(t *testing.T) {
 func TestErrorNamesInputAndEventThatExceedOneMessage(t *testing.T) {
 	c := newStand(t).open(Options{Partitions: 1})
 	full := packed(strings.Repeat("x", MaxPayload))
-	_, err := c.PublishInput(soon(t), OutInput{Instance: "t-1", Kind: KindStart, Name: "tenant", Payload: full, Event: &OutEvent{Name: "paid", Payload: full}})
+	_, err := c.PublishInput(soon(t), message.OutInput{Instance: "t-1", Kind: message.KindStart, Name: "tenant", Payload: full, Event: &message.OutEvent{Name: "paid", Payload: full}})
 	if !errors.Is(err, ErrTooLarge) || !strings.Contains(err.Error(), "t-1") || !strings.Contains(err.Error(), "paid of 524288 bytes") || !strings.Contains(err.Error(), "takes 1048576") {
 		t.Fatal(err)
 	}
@@ -112,13 +113,13 @@ func TestStartOfAnyClientMayCarryAnEvent(t *testing.T) {
 		header nats.Header
 		body   string
 		input  history.Payload
-		event  *OutEvent
+		event  *message.OutEvent
 	}{
-		{nats.Header{"Pawl-Event": {"paid"}}, `{"paid":3}`, history.Payload{}, &OutEvent{Name: "paid", Payload: jsonOf(`{"paid":3}`)}},
-		{nats.Header{"Pawl-Event": {"paid"}}, "", history.Payload{}, &OutEvent{Name: "paid"}},
-		{nats.Header{"Pawl-Event": {"paid"}, "Pawl-Split": {"4"}}, `"in"3`, jsonOf(`"in"`), &OutEvent{Name: "paid", Payload: jsonOf(`3`)}},
-		{nats.Header{"Pawl-Event": {"paid"}, "Pawl-Split": {"0"}, "Content-Type": {"text/plain"}}, "yes", history.Payload{}, &OutEvent{Name: "paid", Payload: history.Payload{Type: "text/plain", Data: []byte("yes")}}},
-		{nats.Header{"Pawl-Event": {"paid"}, "Pawl-Split": {"2"}, "Pawl-Event-Type": {"application/x-protobuf"}}, "12\x03", jsonOf("12"), &OutEvent{Name: "paid", Payload: packed("\x03")}},
+		{nats.Header{"Pawl-Event": {"paid"}}, `{"paid":3}`, history.Payload{}, &message.OutEvent{Name: "paid", Payload: jsonOf(`{"paid":3}`)}},
+		{nats.Header{"Pawl-Event": {"paid"}}, "", history.Payload{}, &message.OutEvent{Name: "paid"}},
+		{nats.Header{"Pawl-Event": {"paid"}, "Pawl-Split": {"4"}}, `"in"3`, jsonOf(`"in"`), &message.OutEvent{Name: "paid", Payload: jsonOf(`3`)}},
+		{nats.Header{"Pawl-Event": {"paid"}, "Pawl-Split": {"0"}, "Content-Type": {"text/plain"}}, "yes", history.Payload{}, &message.OutEvent{Name: "paid", Payload: history.Payload{Type: "text/plain", Data: []byte("yes")}}},
+		{nats.Header{"Pawl-Event": {"paid"}, "Pawl-Split": {"2"}, "Pawl-Event-Type": {"application/x-protobuf"}}, "12\x03", jsonOf("12"), &message.OutEvent{Name: "paid", Payload: packed("\x03")}},
 		{nats.Header{}, "1", jsonOf("1"), nil},
 	} {
 		m := nats.NewMsg("pawl.default.in.0.to.t-1.start.tenant")
@@ -143,7 +144,7 @@ func TestStartOfAnyClientMayCarryAnEvent(t *testing.T) {
 func TestMalformedParentIsAProblemOfTheInput(t *testing.T) {
 	root := subjectsOf("default").root
 	long := strings.Repeat("x", MaxPayload+1)
-	newer := wire.Encode(doneFields(&Done{Scheduled: 1, Effect: "e"}))
+	newer := wire.Encode(doneFields(&message.Done{Scheduled: 1, Effect: "e"}))
 	newer[1] = 2
 	for _, k := range []struct {
 		subject, header, value, body string
@@ -170,9 +171,9 @@ func TestMalformedParentIsAProblemOfTheInput(t *testing.T) {
 		{subject: "cancel", body: long, want: ErrTooLarge},
 		{subject: "done", want: ErrMalformed},
 		{subject: "done", body: `{"scheduled":1}`, want: ErrMalformed},
-		{subject: "done", body: string(wire.Encode(doneFields(&Done{Effect: "e"}))), want: ErrMalformed},
-		{subject: "done", body: string(wire.Encode(doneFields(&Done{Scheduled: 1}))), want: ErrMalformed},
-		{subject: "done", body: string(wire.Encode(doneFields(&Done{Scheduled: 1, Effect: "e", Result: packed(long)}))), want: ErrTooLarge},
+		{subject: "done", body: string(wire.Encode(doneFields(&message.Done{Effect: "e"}))), want: ErrMalformed},
+		{subject: "done", body: string(wire.Encode(doneFields(&message.Done{Scheduled: 1}))), want: ErrMalformed},
+		{subject: "done", body: string(wire.Encode(doneFields(&message.Done{Scheduled: 1, Effect: "e", Result: packed(long)}))), want: ErrTooLarge},
 		{subject: "done", body: long + long, want: ErrTooLarge},
 		{subject: "done", body: string(newer), want: ErrNewer},
 		{subject: "done.x", want: ErrBadName},
@@ -216,7 +217,7 @@ func TestCancelOfAnUnknownReasonIsACancel(t *testing.T) {
 func TestCancelWithALongTextIsNotLost(t *testing.T) {
 	root := subjectsOf("default").root
 	long := strings.Repeat("ü", maxText)
-	read := func(o OutInput) Input {
+	read := func(o message.OutInput) message.Input {
 		ok(t, outgoing{&o}.check())
 		h, body, err := outgoing{&o}.message()
 		ok(t, err)
@@ -231,7 +232,7 @@ func TestCancelWithALongTextIsNotLost(t *testing.T) {
 		t.Fatalf("%v, %d bytes by %s", in.Problem, len(in.Text), in.By)
 	}
 	for _, text := range []string{in.Text, long, strings.Repeat("\x00", MaxPayload)} {
-		told := read(OutInput{Sender: SenderOrchestrator, Instance: "a", Kind: KindCancel, Of: "e", By: in.By, Text: text})
+		told := read(message.OutInput{Sender: message.SenderOrchestrator, Instance: "a", Kind: message.KindCancel, Of: "e", By: in.By, Text: text})
 		if told.Problem != nil || told.By != in.By || told.Text != text[:maxText] {
 			t.Errorf("%v, %d bytes by %s", told.Problem, len(told.Text), told.By)
 		}
@@ -241,33 +242,35 @@ func TestCancelWithALongTextIsNotLost(t *testing.T) {
 func TestInputThatReadersWouldRejectIsNotSent(t *testing.T) {
 	c := newStand(t).open(Options{})
 	long := strings.Repeat("x", MaxPayload+1)
-	start := func(change func(*OutInput)) OutInput {
-		o := OutInput{Sender: SenderOrchestrator, Instance: "a", Kind: KindStart, Name: "x"}
+	start := func(change func(*message.OutInput)) message.OutInput {
+		o := message.OutInput{Sender: message.SenderOrchestrator, Instance: "a", Kind: message.KindStart, Name: "x"}
 		change(&o)
 		return o
 	}
-	done := func(d *Done) OutInput {
-		return OutInput{Sender: SenderOrchestrator, Instance: "a", Kind: KindDone, Done: d}
+	done := func(d *message.Done) message.OutInput {
+		return message.OutInput{Sender: message.SenderOrchestrator, Instance: "a", Kind: message.KindDone, Done: d}
 	}
 	for i, k := range []struct {
-		in   OutInput
+		in   message.OutInput
 		want error
 	}{
-		{start(func(o *OutInput) { o.Version = "v 1" }), ErrBadName},
-		{start(func(o *OutInput) { o.Version = long[:maxVersion+1] }), ErrBadName},
-		{start(func(o *OutInput) { o.Parent = &history.Parent{} }), ErrBadInstance},
-		{start(func(o *OutInput) { o.Parent = parent(); o.Parent.Effect = "a b" }), ErrMalformed},
-		{start(func(o *OutInput) { o.Event = &OutEvent{Name: "a b"} }), ErrBadName},
-		{start(func(o *OutInput) { o.Event = &OutEvent{Name: "paid", Payload: packed(long)} }), ErrTooLarge},
-		{start(func(o *OutInput) { o.Event = &OutEvent{Name: "paid", Payload: history.Payload{Data: []byte("1")}} }), ErrMalformed},
-		{OutInput{Sender: SenderOrchestrator, Instance: "a", Kind: KindCancel, Of: "a\r\nb"}, ErrMalformed},
+		{start(func(o *message.OutInput) { o.Version = "v 1" }), ErrBadName},
+		{start(func(o *message.OutInput) { o.Version = long[:maxVersion+1] }), ErrBadName},
+		{start(func(o *message.OutInput) { o.Parent = &history.Parent{} }), ErrBadInstance},
+		{start(func(o *message.OutInput) { o.Parent = parent(); o.Parent.Effect = "a b" }), ErrMalformed},
+		{start(func(o *message.OutInput) { o.Event = &message.OutEvent{Name: "a b"} }), ErrBadName},
+		{start(func(o *message.OutInput) { o.Event = &message.OutEvent{Name: "paid", Payload: packed(long)} }), ErrTooLarge},
+		{start(func(o *message.OutInput) {
+			o.Event = &message.OutEvent{Name: "paid", Payload: history.Payload{Data: []byte("1")}}
+		}), ErrMalformed},
+		{message.OutInput{Sender: message.SenderOrchestrator, Instance: "a", Kind: message.KindCancel, Of: "a\r\nb"}, ErrMalformed},
 		{done(nil), ErrMalformed},
-		{done(&Done{Effect: "e"}), ErrMalformed},
-		{done(&Done{Scheduled: 1}), ErrMalformed},
-		{done(&Done{Scheduled: 1, Effect: "e", Result: packed(long)}), ErrTooLarge},
-		{done(&Done{Scheduled: 1, Effect: "e", Failure: &history.Failure{Data: packed(long)}}), ErrTooLarge},
-		{done(&Done{Scheduled: 1, Effect: "e", Failure: &history.Failure{Message: long + long}}), ErrTooLarge},
-		{OutInput{Sender: SenderOrchestrator, Instance: "a", Kind: KindDone, Name: "x", Done: &Done{Scheduled: 1, Effect: "e"}}, ErrBadName},
+		{done(&message.Done{Effect: "e"}), ErrMalformed},
+		{done(&message.Done{Scheduled: 1}), ErrMalformed},
+		{done(&message.Done{Scheduled: 1, Effect: "e", Result: packed(long)}), ErrTooLarge},
+		{done(&message.Done{Scheduled: 1, Effect: "e", Failure: &history.Failure{Data: packed(long)}}), ErrTooLarge},
+		{done(&message.Done{Scheduled: 1, Effect: "e", Failure: &history.Failure{Message: long + long}}), ErrTooLarge},
+		{message.OutInput{Sender: message.SenderOrchestrator, Instance: "a", Kind: message.KindDone, Name: "x", Done: &message.Done{Scheduled: 1, Effect: "e"}}, ErrBadName},
 	} {
 		if _, err := c.PublishInput(soon(t), k.in); !errors.Is(err, k.want) {
 			t.Errorf("%d: %.200v, want %v", i, err, k.want)
@@ -284,10 +287,10 @@ func TestSubjectsOfInstancesAreReversibleAndDistinct(t *testing.T) {
 	root := subjectsOf("default")
 	rapid.Check(t, func(t *rapid.T) {
 		id, other := instanceIDs().Draw(t, "id"), rapid.OneOf(instanceIDs(), rapid.SampledFrom([]string{"a.event.b", "a,b", "a.b", "a"})).Draw(t, "other")
-		subject := root.input(SenderClient, id, KindEvent, "x.y")
-		var in Input
+		subject := root.input(message.SenderClient, id, message.KindEvent, "x.y")
+		var in message.Input
 		err := (incoming{&in}).read(&nats.Msg{Subject: strings.Replace(subject, "default.", "default.in.7.", 1)}, "pawl.default.")
-		if err != nil || in.Instance != id || in.Kind != KindEvent || in.Name != "x.y" {
+		if err != nil || in.Instance != id || in.Kind != message.KindEvent || in.Name != "x.y" {
 			t.Fatalf("%s: %+v %v", subject, in, err)
 		}
 		if tokens := strings.Split(root.result(id), "."); len(tokens) != 4 || !strings.Contains(id, ".") && tokens[3] != id {
@@ -323,7 +326,7 @@ func TestLimitsOfAncestorsAreASeparateHeader(t *testing.T) {
 	pair := "charge/" + strings.Repeat("x", 30) + "=t "
 	many := strings.Repeat(pair, 300)
 	for _, holds := range []string{"", "charge/acme=t1 nap=t2", many} {
-		_, err := c.PublishInput(soon(t), OutInput{Sender: SenderOrchestrator, Instance: "b", Kind: KindStart, Name: "n", Parent: parent(holds)})
+		_, err := c.PublishInput(soon(t), message.OutInput{Sender: message.SenderOrchestrator, Instance: "b", Kind: message.KindStart, Name: "n", Parent: parent(holds)})
 		ok(t, err)
 	}
 	for _, odd := range []string{"charge=t1\tnap=t2", "\x7f"} {

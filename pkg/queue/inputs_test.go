@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
@@ -43,11 +44,11 @@ func TestServerAndClientComputeTheSamePartition(t *testing.T) {
 func TestInputsArriveInOrderWithAllFields(t *testing.T) {
 	c := newStand(t).open(Options{Partitions: 1})
 	ctx := soon(t)
-	sent := []OutInput{
-		{Instance: "i", Kind: KindStart, Name: "fulfil.order", Payload: history.Payload{Type: history.TypeJSON, Data: []byte("null")}, ID: "m1", Reply: "_INBOX.x.1", By: "me"},
+	sent := []message.OutInput{
+		{Instance: "i", Kind: message.KindStart, Name: "fulfil.order", Payload: history.Payload{Type: history.TypeJSON, Data: []byte("null")}, ID: "m1", Reply: "_INBOX.x.1", By: "me"},
 		event("i", "approved.by.all", `{"by":"finance"}`),
-		{Instance: "i", Kind: KindCancel, ID: "m3", By: "you", Text: "no longer"},
-		{Instance: "i", Kind: KindCancel},
+		{Instance: "i", Kind: message.KindCancel, ID: "m3", By: "you", Text: "no longer"},
+		{Instance: "i", Kind: message.KindCancel},
 	}
 	for _, in := range sent {
 		_, err := c.PublishInput(ctx, in)
@@ -75,17 +76,17 @@ func TestInputsRequireOnlyASubject(t *testing.T) {
 		subject string
 		header  nats.Header
 		body    string
-		want    Input
+		want    message.Input
 		problem error
 	}{
-		{subject: "a.event.ok", body: `{"x":1}`, want: Input{Kind: KindEvent, Name: "ok", Payload: history.Payload{Type: history.TypeJSON, Data: []byte(`{"x":1}`)}}},
-		{subject: "a.event.empty", want: Input{Kind: KindEvent, Name: "empty"}},
-		{subject: "a.event.typed", header: nats.Header{"Content-Type": {"Application/JSON; charset=utf-8"}}, body: "1", want: Input{Kind: KindEvent, Name: "typed", Payload: history.Payload{Type: history.TypeJSON, Data: []byte("1")}}},
-		{subject: "a.event.id", header: nats.Header{"Nats-Msg-Id": {"n1"}}, want: Input{Kind: KindEvent, Name: "id", ID: "n1"}},
-		{subject: "a.event.spoof", header: nats.Header{"Status": {"409"}}, want: Input{Kind: KindEvent, Name: "spoof"}},
-		{subject: "a.event.deputy", header: nats.Header{"Pawl-Reply": {"$JS.API.STREAM.DELETE.X"}}, want: Input{Kind: KindEvent, Name: "deputy"}},
-		{subject: "a.cancel", body: "stop it, please", want: Input{Kind: KindCancel, Text: "stop it, please"}},
-		{subject: "a.cancel", body: `{"text":"t","by":"b"}`, want: Input{Kind: KindCancel, Text: "t", By: "b"}},
+		{subject: "a.event.ok", body: `{"x":1}`, want: message.Input{Kind: message.KindEvent, Name: "ok", Payload: history.Payload{Type: history.TypeJSON, Data: []byte(`{"x":1}`)}}},
+		{subject: "a.event.empty", want: message.Input{Kind: message.KindEvent, Name: "empty"}},
+		{subject: "a.event.typed", header: nats.Header{"Content-Type": {"Application/JSON; charset=utf-8"}}, body: "1", want: message.Input{Kind: message.KindEvent, Name: "typed", Payload: history.Payload{Type: history.TypeJSON, Data: []byte("1")}}},
+		{subject: "a.event.id", header: nats.Header{"Nats-Msg-Id": {"n1"}}, want: message.Input{Kind: message.KindEvent, Name: "id", ID: "n1"}},
+		{subject: "a.event.spoof", header: nats.Header{"Status": {"409"}}, want: message.Input{Kind: message.KindEvent, Name: "spoof"}},
+		{subject: "a.event.deputy", header: nats.Header{"Pawl-Reply": {"$JS.API.STREAM.DELETE.X"}}, want: message.Input{Kind: message.KindEvent, Name: "deputy"}},
+		{subject: "a.cancel", body: "stop it, please", want: message.Input{Kind: message.KindCancel, Text: "stop it, please"}},
+		{subject: "a.cancel", body: `{"text":"t","by":"b"}`, want: message.Input{Kind: message.KindCancel, Text: "t", By: "b"}},
 		{subject: "a.event.b!d", problem: ErrBadName},
 		{subject: "ü.event.x", problem: ErrBadInstance},
 		{subject: ",a.event.x", problem: ErrBadInstance},
@@ -94,7 +95,7 @@ func TestInputsRequireOnlyASubject(t *testing.T) {
 		{subject: "a.event.new", header: nats.Header{"Pawl-Version": {"x"}}, problem: ErrMalformed},
 		{subject: "a.cancel", body: "\xff\xfe", problem: ErrMalformed},
 		{subject: "a.event.type", header: nats.Header{"Content-Type": {";;"}}, body: "x", problem: ErrMalformed},
-		{subject: "a.event.last", want: Input{Kind: KindEvent, Name: "last"}},
+		{subject: "a.event.last", want: message.Input{Kind: message.KindEvent, Name: "last"}},
 	}
 	for _, k := range cases {
 		_, err := c.nc.RequestMsg(&nats.Msg{Subject: "pawl.default.to." + k.subject, Header: k.header, Data: []byte(k.body)}, 5*time.Second)
@@ -131,7 +132,7 @@ func TestPublishWithoutAKindIsNotAccepted(t *testing.T) {
 func TestInvalidInputIsRejectedBeforeItIsSent(t *testing.T) {
 	c := newStand(t).open(Options{})
 	for _, k := range []struct {
-		in   OutInput
+		in   message.OutInput
 		want error
 	}{
 		{event("", "x", "1"), ErrBadInstance},
@@ -141,11 +142,11 @@ func TestInvalidInputIsRejectedBeforeItIsSent(t *testing.T) {
 		{event("a", "", "1"), ErrBadName},
 		{event("a", "x..y", "1"), ErrBadName},
 		{event("a", "x y", "1"), ErrBadName},
-		{OutInput{Instance: "a", Kind: 9}, ErrUnknownKind},
-		{OutInput{Instance: "a", Kind: KindCancel, Name: "x"}, ErrBadName},
+		{message.OutInput{Instance: "a", Kind: 9}, ErrUnknownKind},
+		{message.OutInput{Instance: "a", Kind: message.KindCancel, Name: "x"}, ErrBadName},
 		{event("a", "x", strings.Repeat("1", MaxPayload+1)), ErrTooLarge},
-		{OutInput{Instance: "a", Kind: KindEvent, Name: "x", Payload: history.Payload{Data: []byte("1")}}, ErrMalformed},
-		{OutInput{Instance: "a", Kind: KindEvent, Name: "x", ID: "a\r\nb"}, ErrMalformed},
+		{message.OutInput{Instance: "a", Kind: message.KindEvent, Name: "x", Payload: history.Payload{Data: []byte("1")}}, ErrMalformed},
+		{message.OutInput{Instance: "a", Kind: message.KindEvent, Name: "x", ID: "a\r\nb"}, ErrMalformed},
 	} {
 		if _, err := c.PublishInput(soon(t), k.in); !errors.Is(err, k.want) {
 			t.Errorf("%+v: %v, want %v", k.in, err, k.want)

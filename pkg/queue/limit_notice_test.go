@@ -6,18 +6,20 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/pawlrun/pawl/internal/message"
 )
 
 func TestLimitNoticesArriveInOrderAndMalformedOnesAreCounted(t *testing.T) {
 	c := newStand(t).open(Options{})
-	got := make(chan []LimitNotice, 9)
-	s, err := c.OnLimitNotices(3, func(ws []LimitNotice) { got <- ws })
+	got := make(chan []message.LimitNotice, 9)
+	s, err := c.OnLimitNotices(3, func(ws []message.LimitNotice) { got <- ws })
 	stop(t, s, err)
 	for _, nonsense := range []string{"", "hello", "\x92\x02\x90"} {
 		ok(t, c.nc.Publish("pawl.default.limit.3", []byte(nonsense)))
 	}
-	want := []LimitNotice{{Limit: "charge/acme", Member: "t a 1.2", At: 7}, {Limit: "charge", Member: "v c -"}, {Limit: "nap"}}
-	ok(t, c.SendLimitNotices(2, []LimitNotice{{Limit: "elsewhere"}}))
+	want := []message.LimitNotice{{Limit: "charge/acme", Member: "t a 1.2", At: 7}, {Limit: "charge", Member: "v c -"}, {Limit: "nap"}}
+	ok(t, c.SendLimitNotices(2, []message.LimitNotice{{Limit: "elsewhere"}}))
 	ok(t, c.SendLimitNotices(3, want))
 	if ws := get(t, got, "notices"); !reflect.DeepEqual(ws, want) {
 		t.Errorf("%+v", ws)
@@ -29,12 +31,12 @@ func TestLimitNoticesArriveInOrderAndMalformedOnesAreCounted(t *testing.T) {
 
 func TestManyLimitNoticesAreSentInSeveralMessages(t *testing.T) {
 	c := newStand(t).open(Options{})
-	got := make(chan []LimitNotice, 99)
-	s, err := c.OnLimitNotices(0, func(ws []LimitNotice) { got <- ws })
+	got := make(chan []message.LimitNotice, 99)
+	s, err := c.OnLimitNotices(0, func(ws []message.LimitNotice) { got <- ws })
 	stop(t, s, err)
-	ws := make([]LimitNotice, 10_000)
+	ws := make([]message.LimitNotice, 10_000)
 	for i := range ws {
-		ws[i] = LimitNotice{Limit: "charge", Member: fmt.Sprintf("%022d instance-%d 1.2", i, i)}
+		ws[i] = message.LimitNotice{Limit: "charge", Member: fmt.Sprintf("%022d instance-%d 1.2", i, i)}
 	}
 	ok(t, c.SendLimitNotices(0, ws))
 	for n := 0; n < len(ws); {

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/pawlrun/pawl/internal/message"
 )
 
 // The messages in this file are JSON, for NATS clients in any language: docs/http-api.md lists the subjects. See decision 48.
@@ -19,12 +21,14 @@ const (
 )
 
 // PublishChange publishes a change to watchers. The error need not be handled.
-func (c *signals) PublishChange(n Change) error { return c.sendJSON(c.subj.change(n.Instance), n) }
+func (c *signals) PublishChange(n message.Change) error {
+	return c.sendJSON(c.subj.change(n.Instance), n)
+}
 
 // OnChanges calls fn for every change, in the order of their arrival. A change may be forged.
-func (c *signals) OnChanges(fn func(Change)) (*Subscription, error) {
+func (c *signals) OnChanges(fn func(message.Change)) (*Subscription, error) {
 	return onMessage(c.link, c.subj.change("*"), func(m *nats.Msg) error {
-		var n Change
+		var n message.Change
 		err := json.Unmarshal(m.Data, &n)
 		if err == nil {
 			err = CheckInstance(n.Instance)
@@ -45,12 +49,12 @@ func (c *signals) OnWatching(fn func()) (*Subscription, error) {
 }
 
 // PublishOutcome publishes how an instance ended. The error need not be handled.
-func (c *signals) PublishOutcome(o Outcome) error {
+func (c *signals) PublishOutcome(o message.Outcome) error {
 	return c.sendJSON(c.subj.ended(o.Instance), c.fitted(o))
 }
 
 // fitted omits a result that is too large for the server.
-func (c *link) fitted(o Outcome) Outcome {
+func (c *link) fitted(o message.Outcome) message.Outcome {
 	if int64(len(o.Result)+maxEnvelope) > c.nc.MaxPayload() {
 		o.Result, o.Omitted = nil, true
 	}
@@ -59,7 +63,7 @@ func (c *link) fitted(o Outcome) Outcome {
 
 // ServeOutcomes answers requests for the outcome of an instance until Stop. Each request is received by one of the processes that serve
 // them. fn is called on its own goroutine, at most 16 concurrently; its context ends with Stop.
-func (c *requests) ServeOutcomes(fn func(ctx context.Context, instance string) Outcome) (*Subscription, error) {
+func (c *requests) ServeOutcomes(fn func(ctx context.Context, instance string) message.Outcome) (*Subscription, error) {
 	prefix := len(c.subj.result(""))
 	return c.serve(c.subj.result("*"), "pawl", outcomeServed, func(ctx context.Context, m *nats.Msg) {
 		instance, err := instanceOf(m.Subject[prefix:])

@@ -3,6 +3,8 @@ package queue
 import (
 	"sync"
 	"time"
+
+	"github.com/pawlrun/pawl/internal/message"
 )
 
 // Local connects the orchestrator and the workers of one process: tasks and doorbells between them do not go through NATS. It is only a
@@ -22,7 +24,7 @@ import (
 type Local struct {
 	mu     sync.RWMutex
 	takers map[localQueue]*func(activity, instance string) *Reservation
-	owners map[localPartition]*func([]Doorbell)
+	owners map[localPartition]*func([]message.Doorbell)
 }
 
 type localQueue struct{ namespace, queue string }
@@ -34,7 +36,7 @@ type localPartition struct {
 
 // NewLocal returns a Local, to be set as Config.Local of an orchestrator and of workers.
 func NewLocal() *Local {
-	return &Local{takers: make(map[localQueue]*func(string, string) *Reservation), owners: make(map[localPartition]*func([]Doorbell))}
+	return &Local{takers: make(map[localQueue]*func(string, string) *Reservation), owners: make(map[localPartition]*func([]message.Doorbell))}
 }
 
 // Reservation is a slot of a worker in this process for one activity. Exactly one of Run and Drop must be called; neither blocks.
@@ -72,7 +74,7 @@ func (c *taskStream) Reserve(queue, activity, instance string) *Reservation {
 }
 
 // serveDoorbells passes doorbells from workers of this process to fn, until stop, which waits for running calls.
-func (l *Local) serveDoorbells(namespace string, partition int, fn func([]Doorbell)) (stop func()) {
+func (l *Local) serveDoorbells(namespace string, partition int, fn func([]message.Doorbell)) (stop func()) {
 	if l == nil {
 		return func() {}
 	}
@@ -80,7 +82,7 @@ func (l *Local) serveDoorbells(namespace string, partition int, fn func([]Doorbe
 }
 
 // ring passes doorbells to the owner of a partition, and reports whether that owner is in this process.
-func (l *Local) ring(namespace string, partition int, bells []Doorbell) bool {
+func (l *Local) ring(namespace string, partition int, bells []message.Doorbell) bool {
 	if l == nil {
 		return false
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"go.uber.org/goleak"
 
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -117,8 +118,8 @@ func eventually(t testing.TB, what string, ok func() bool) {
 	poll.Until(t, 60*time.Second, what, ok)
 }
 
-func event(instance, name, json string) OutInput {
-	return OutInput{Instance: instance, Kind: KindEvent, Name: name, Payload: history.Payload{Type: history.TypeJSON, Data: []byte(json)}}
+func event(instance, name, json string) message.OutInput {
+	return message.OutInput{Instance: instance, Kind: message.KindEvent, Name: name, Payload: history.Payload{Type: history.TypeJSON, Data: []byte(json)}}
 }
 
 func ok(t testing.TB, err error) {
@@ -129,9 +130,9 @@ func ok(t testing.TB, err error) {
 }
 
 // read collects n inputs of a reader, and checks that their positions ascend.
-func read(t testing.TB, r *Reader, n int) []Input {
+func read(t testing.TB, r *Reader, n int) []message.Input {
 	t.Helper()
-	var all []Input
+	var all []message.Input
 	var last uint64
 	for len(all) < n {
 		select {
@@ -153,7 +154,7 @@ func read(t testing.TB, r *Reader, n int) []Input {
 }
 
 // names returns the names of the inputs, in order.
-func names(in []Input) []string {
+func names(in []message.Input) []string {
 	out := make([]string, len(in))
 	for i := range in {
 		out[i] = in[i].Name

@@ -155,9 +155,9 @@ func subjectsOf(ns string) subjects { return subjects{root: "pawl." + ns + "."} 
 
 // input returns the subject of an input. Clients and orchestrators have different prefixes, so that permissions can distinguish them. A
 // client starts a batch, and imports an instance, on a subject of operators, because these starts have the power of an operator.
-func (s subjects) input(from Sender, instance string, k InputKind, name string) string {
-	if verb := operatorStart(name); from == SenderClient && k == KindStart && verb != "" {
-		k, name = KindOperate, verb
+func (s subjects) input(from message.Sender, instance string, k message.InputKind, name string) string {
+	if verb := operatorStart(name); from == message.SenderClient && k == message.KindStart && verb != "" {
+		k, name = message.KindOperate, verb
 	}
 	subject := s.root + from.String() + "." + instanceToken(instance) + "." + k.String()
 	if name != "" {
@@ -167,9 +167,9 @@ func (s subjects) input(from Sender, instance string, k InputKind, name string) 
 }
 
 // inputOf returns the subject on which an input is published. A client terminates an instance by a start on a subject of operators.
-func (s subjects) inputOf(in *OutInput) string {
-	if in.Sender == SenderClient && in.Kind == KindStart && in.Reuse == history.ReuseTerminate {
-		return s.input(in.Sender, in.Instance, KindOperate, verbRestart+in.Name)
+func (s subjects) inputOf(in *message.OutInput) string {
+	if in.Sender == message.SenderClient && in.Kind == message.KindStart && in.Reuse == history.ReuseTerminate {
+		return s.input(in.Sender, in.Instance, message.KindOperate, verbRestart+in.Name)
 	}
 	return s.input(in.Sender, in.Instance, in.Kind, in.Name)
 }
@@ -181,11 +181,11 @@ func (s subjects) source() string { return s.root + "*.*.>" }
 // "own", so publishers to those receive no acknowledgement.
 func (s subjects) inputs() []string {
 	var all []string
-	for _, from := range [...]Sender{SenderClient, SenderOrchestrator} {
+	for _, from := range [...]message.Sender{message.SenderClient, message.SenderOrchestrator} {
 		for _, k := range inputKinds() {
 			switch {
 			case !sends(from, k):
-			case k == KindStart, k == KindEvent, k == KindUpdate, k == KindOperate:
+			case k == message.KindStart, k == message.KindEvent, k == message.KindUpdate, k == message.KindOperate:
 				all = append(all, s.input(from, "*", k, ">"))
 			default:
 				all = append(all, s.input(from, "*", k, ""))

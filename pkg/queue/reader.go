@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/text"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -34,7 +35,7 @@ type Reader struct {
 	disconnected <-chan struct{}
 	fetch        *fetch
 
-	batches      chan []Input
+	batches      chan []message.Input
 	more         chan struct{} // signals that inputs were buffered
 	done         chan struct{} // closed when the reader has ended
 	receivedUpTo atomic.Uint64 // all inputs up to this sequence were received by the caller, or precede the start point
@@ -43,7 +44,7 @@ type Reader struct {
 	stop     chan struct{}
 
 	mu          sync.Mutex
-	buffer      []Input
+	buffer      []message.Input
 	size        int    // size of a message in bytes, a moving average
 	requested   int    // number of messages that are requested or buffered
 	lastArrived uint64 // sequence of the last message that has arrived, or before the start point
@@ -54,7 +55,7 @@ type Reader struct {
 
 func (c *inputStream) newReader(partition int, consumer string, begin startPoint, disconnected <-chan struct{}) (*Reader, error) {
 	r := &Reader{c: c, partition: partition, consumer: consumer, gap: begin.gap, disconnected: disconnected,
-		batches: make(chan []Input), more: make(chan struct{}, 1), done: make(chan struct{}), stop: make(chan struct{})}
+		batches: make(chan []message.Input), more: make(chan struct{}, 1), done: make(chan struct{}), stop: make(chan struct{})}
 	r.receivedUpTo.Store(begin.seq - 1)
 	r.lastArrived = begin.seq - 1
 	r.requested = maxBatch
@@ -72,7 +73,7 @@ func (c *inputStream) newReader(partition int, consumer string, begin startPoint
 }
 
 // Batches delivers the inputs in order, in batches of all that are buffered, at most 256. It is never closed; see Done.
-func (r *Reader) Batches() <-chan []Input { return r.batches }
+func (r *Reader) Batches() <-chan []message.Input { return r.batches }
 
 // Done is closed when the reader has ended. Inputs that were not received by then are read again by the next reader.
 func (r *Reader) Done() <-chan struct{} { return r.done }
@@ -194,12 +195,12 @@ func (r *Reader) take(m *nats.Msg, requested bool) {
 
 // run delivers batches until something ends the reader.
 func (r *Reader) run() {
-	var batch []Input
+	var batch []message.Input
 	for {
 		if batch == nil {
 			batch = r.next()
 		}
-		var out chan []Input // nil while nothing is buffered
+		var out chan []message.Input // nil while nothing is buffered
 		if batch != nil {
 			out = r.batches
 		}
@@ -238,7 +239,7 @@ func (r *Reader) refill(taken int) {
 }
 
 // next takes a batch from the buffer.
-func (r *Reader) next() []Input {
+func (r *Reader) next() []message.Input {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	n := min(len(r.buffer), maxBatch)

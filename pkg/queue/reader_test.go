@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -27,7 +28,7 @@ func publish(t testing.TB, c *Conn, from, n int) []string {
 }
 
 // readAfter attaches, reads n inputs and stops.
-func readAfter(t testing.TB, c *Conn, after history.Position, n int) ([]Input, *Gap) {
+func readAfter(t testing.TB, c *Conn, after history.Position, n int) ([]message.Input, *Gap) {
 	t.Helper()
 	r, err := c.Attach(soon(t), 0, after)
 	ok(t, err)
@@ -35,7 +36,7 @@ func readAfter(t testing.TB, c *Conn, after history.Position, n int) ([]Input, *
 	return read(t, r, n), r.Gap()
 }
 
-func same(t *testing.T, got []Input, want []string) {
+func same(t *testing.T, got []message.Input, want []string) {
 	t.Helper()
 	if !slices.Equal(names(got), want) {
 		t.Fatalf("read %v, want %v", names(got), want)
@@ -220,19 +221,19 @@ func TestReaderEndsAtADisconnectAndTheNextContinues(t *testing.T) {
 
 // readDistinct attaches and reads inputs of n different ids. A publish with an unknown outcome is repeated with its id, for example one that
 // was sent while the previous disconnect was still being handled; the stream then has it twice, and the store accepts one.
-func readDistinct(t *testing.T, c *Conn, after history.Position, n int) []Input {
+func readDistinct(t *testing.T, c *Conn, after history.Position, n int) []message.Input {
 	t.Helper()
 	r, err := c.Attach(soon(t), 0, after)
 	ok(t, err)
 	defer r.Stop()
-	var all []Input
+	var all []message.Input
 	for last := after.Seq; len(all) < n; {
 		for _, in := range read(t, r, 1) { // at least one
 			if in.Pos.Seq <= last {
 				t.Fatalf("sequence %d after %d", in.Pos.Seq, last)
 			}
 			last = in.Pos.Seq
-			if !slices.ContainsFunc(all, func(seen Input) bool { return seen.ID == in.ID }) {
+			if !slices.ContainsFunc(all, func(seen message.Input) bool { return seen.ID == in.ID }) {
 				all = append(all, in)
 			}
 		}

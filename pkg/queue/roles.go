@@ -3,6 +3,7 @@ package queue
 import (
 	"slices"
 
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/pawlcodec"
 )
 
@@ -45,10 +46,10 @@ func PermissionsOf(namespace string, r Role, inbox func(Role) string) (Permissio
 	case RoleClient:
 		p = s.client(namespace)
 	case RoleEvents:
-		p = Permissions{Publish: []string{s.input(SenderClient, "*", KindEvent, ">"), s.object(pawlcodec.ByClient, "*")}}
+		p = Permissions{Publish: []string{s.input(message.SenderClient, "*", message.KindEvent, ">"), s.object(pawlcodec.ByClient, "*")}}
 	case RoleOperator:
 		p = s.client(namespace)
-		p.Publish = append(p.Publish, s.input(SenderClient, "*", KindPurge, ""), s.input(SenderClient, "*", KindOperate, ">"), s.requestAll(AccessAdmin), s.workers(), s.drain(),
+		p.Publish = append(p.Publish, s.input(message.SenderClient, "*", message.KindPurge, ""), s.input(message.SenderClient, "*", message.KindOperate, ">"), s.requestAll(AccessAdmin), s.workers(), s.drain(),
 			js("STREAM.INFO."+objectsStream(namespace))) // for the list of objects
 	default:
 		return p, false
@@ -65,9 +66,9 @@ func (s subjects) orchestrator(ns string, inbox func(Role) string) Permissions {
 	inputs, tasks := inputsStream(ns), tasksStream(ns)
 	p := Permissions{
 		Publish: []string{
-			s.input(SenderOrchestrator, "*", KindStart, ">"), s.input(SenderOrchestrator, "*", KindEvent, ">"),
-			s.input(SenderOrchestrator, "*", KindCancel, ""), s.input(SenderOrchestrator, "*", KindDone, ""), s.input(SenderOrchestrator, "*", KindPurge, ""),
-			s.input(SenderOrchestrator, "*", KindOperate, ">"),
+			s.input(message.SenderOrchestrator, "*", message.KindStart, ">"), s.input(message.SenderOrchestrator, "*", message.KindEvent, ">"),
+			s.input(message.SenderOrchestrator, "*", message.KindCancel, ""), s.input(message.SenderOrchestrator, "*", message.KindDone, ""), s.input(message.SenderOrchestrator, "*", message.KindPurge, ""),
+			s.input(message.SenderOrchestrator, "*", message.KindOperate, ">"),
 			s.taskAll(), s.hint("*"), s.limitAll(), s.notice(), s.ownerAll(), s.workers(),
 			s.change("*"), s.ended("*"),
 			s.requestAll(AccessRead), s.watch(), // for the HTTP API
@@ -111,8 +112,8 @@ func (s subjects) worker(ns string, inbox func(Role) string) Permissions {
 func (s subjects) client(ns string) Permissions {
 	return Permissions{
 		Publish: append(s.objects(ns, pawlcodec.ByClient),
-			s.input(SenderClient, "*", KindStart, ">"), s.input(SenderClient, "*", KindEvent, ">"), s.input(SenderClient, "*", KindUpdate, ">"),
-			s.input(SenderClient, "*", KindCancel, ""),
+			s.input(message.SenderClient, "*", message.KindStart, ">"), s.input(message.SenderClient, "*", message.KindEvent, ">"), s.input(message.SenderClient, "*", message.KindUpdate, ">"),
+			s.input(message.SenderClient, "*", message.KindCancel, ""),
 			s.requestAll(AccessRead), js("STREAM.INFO."+inputsStream(ns)), // for the number of partitions
 			s.watch(), s.result("*"),
 		),

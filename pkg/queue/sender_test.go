@@ -6,6 +6,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/wire"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -14,7 +15,7 @@ import (
 func TestOnlySubjectsOfOrchestratorsCarryTheirAssertions(t *testing.T) {
 	t.Parallel()
 	root := subjectsOf("default").root
-	end := wire.Encode(doneFields(&Done{Scheduled: 1, Effect: "e"}))
+	end := wire.Encode(doneFields(&message.Done{Scheduled: 1, Effect: "e"}))
 	family := nats.Header{HeaderParent: {parentText(parent())}, HeaderHolds: {"charge=t1"}, HeaderOf: {"e"}, HeaderReason: {"scope-ended"}}
 	broken := nats.Header{HeaderParent: {"order-42 1 -2 3 4 e 1 -"}, HeaderOf: {"an effect"}}
 	for _, k := range []struct {
@@ -69,7 +70,7 @@ func TestInputsOfClientsAndOrchestratorsAreInOneOrder(t *testing.T) {
 	const n = 20
 	for i := range n {
 		in := event("a", fmt.Sprint("e", i), "1")
-		in.Sender = Sender(i % 2)
+		in.Sender = message.Sender(i % 2)
 		_, err := c.PublishInput(soon(t), in)
 		ok(t, err)
 	}
@@ -77,7 +78,7 @@ func TestInputsOfClientsAndOrchestratorsAreInOneOrder(t *testing.T) {
 	ok(t, err)
 	defer r.Stop()
 	for i, in := range read(t, r, n) {
-		if in.Name != fmt.Sprint("e", i) || in.Sender != Sender(i%2) {
+		if in.Name != fmt.Sprint("e", i) || in.Sender != message.Sender(i%2) {
 			t.Errorf("input %d: %+v", i, in)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/wire"
 )
 
@@ -26,7 +27,7 @@ type Notice struct {
 	Member    string
 }
 
-func wireDoorbell(c *wire.Codec, b *Doorbell) {
+func wireDoorbell(c *wire.Codec, b *message.Doorbell) {
 	c.Record(func(c *wire.Codec) {
 		c.String(&b.Instance)
 		c.Bytes(&b.Element)
@@ -35,7 +36,7 @@ func wireDoorbell(c *wire.Codec, b *Doorbell) {
 	})
 }
 
-func wireHint(c *wire.Codec, h *Hint) {
+func wireHint(c *wire.Codec, h *message.Hint) {
 	c.Record(func(c *wire.Codec) {
 		c.String(&h.Instance)
 		c.Uint(&h.Execution)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/wire"
 )
 
@@ -15,18 +16,20 @@ const maxMessage = 256 << 10
 
 // SendDoorbells notifies the owner of a partition that inboxes have become non-empty. The error means that the message was not sent. It need
 // not be handled: the owner finds the inboxes at most two seconds later. The receiver takes ownership of bells.
-func (c *signals) SendDoorbells(partition int, bells []Doorbell) error {
+func (c *signals) SendDoorbells(partition int, bells []message.Doorbell) error {
 	if c.opts.Local.ring(c.opts.Namespace, partition, bells) {
 		return nil
 	}
-	return inParts(bells, func(b Doorbell) int { return len(b.Instance) + len(b.Effect) + len(b.Element) + len(b.Proof) + 16 }, func(part []Doorbell) error {
+	return inParts(bells, func(b message.Doorbell) int {
+		return len(b.Instance) + len(b.Effect) + len(b.Element) + len(b.Proof) + 16
+	}, func(part []message.Doorbell) error {
 		return c.send(c.subj.doorbell(partition), encodeList(part, wireDoorbell))
 	})
 }
 
 // OnDoorbells calls fn for every doorbell of a partition, in order. A doorbell may be forged: only its proof counts. Doorbells of workers in
 // this process are passed on their goroutines.
-func (c *signals) OnDoorbells(partition int, fn func([]Doorbell)) (*Subscription, error) {
+func (c *signals) OnDoorbells(partition int, fn func([]message.Doorbell)) (*Subscription, error) {
 	s, err := onMessage(c.link, c.subj.doorbell(partition), func(m *nats.Msg) error {
 		bells, err := decodeList("doorbell", m.Data, wireDoorbell)
 		for _, b := range bells {
@@ -47,17 +50,19 @@ func (c *signals) OnDoorbells(partition int, fn func([]Doorbell)) (*Subscription
 
 // SendHints notifies a worker that its leases were deleted, or asks whether it holds them. The error need not be handled: the worker's next
 // renewal has the same result, and a claim that no worker holds expires.
-func (c *signals) SendHints(worker string, hints []Hint) error {
+func (c *signals) SendHints(worker string, hints []message.Hint) error {
 	if err := checkToken(worker); err != nil {
 		return err
 	}
-	return inParts(hints, func(h Hint) int { return len(h.Instance) + len(h.Effect) + len(h.By) + len(h.Text) + len(h.Token) + 64 }, func(part []Hint) error {
+	return inParts(hints, func(h message.Hint) int {
+		return len(h.Instance) + len(h.Effect) + len(h.By) + len(h.Text) + len(h.Token) + 64
+	}, func(part []message.Hint) error {
 		return c.send(c.subj.hint(worker), encodeList(part, wireHint))
 	})
 }
 
 // OnHints calls fn for every hint to a worker, in order. A hint may be forged: it is a reason to check, not a fact.
-func (c *signals) OnHints(worker string, fn func([]Hint)) (*Subscription, error) {
+func (c *signals) OnHints(worker string, fn func([]message.Hint)) (*Subscription, error) {
 	if err := checkToken(worker); err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
@@ -16,10 +17,10 @@ import (
 func TestUpdateRoundTrips(t *testing.T) {
 	root := subjectsOf("default").root
 	pos := history.Position{Seq: 7, Time: int64(90 * time.Second)}
-	for _, sent := range []OutInput{
-		{Instance: "a", Kind: KindUpdate, Name: "approve", Payload: jsonOf("1"), ID: "k 1", Reply: "_INBOX.x.y", By: "ops", Deadline: 10 * time.Second},
-		{Instance: "a", Kind: KindUpdate, Name: "approve", ID: "k"},
-		{Instance: "a", Kind: KindStart, Name: "tenant", Payload: jsonOf(`"in"`), ID: "k", Deadline: time.Minute, Event: &OutEvent{Name: "approve", Payload: jsonOf("1"), Update: true}},
+	for _, sent := range []message.OutInput{
+		{Instance: "a", Kind: message.KindUpdate, Name: "approve", Payload: jsonOf("1"), ID: "k 1", Reply: "_INBOX.x.y", By: "ops", Deadline: 10 * time.Second},
+		{Instance: "a", Kind: message.KindUpdate, Name: "approve", ID: "k"},
+		{Instance: "a", Kind: message.KindStart, Name: "tenant", Payload: jsonOf(`"in"`), ID: "k", Deadline: time.Minute, Event: &message.OutEvent{Name: "approve", Payload: jsonOf("1"), Update: true}},
 	} {
 		if err := (outgoing{&sent}).check(); err != nil {
 			t.Fatal(err)
@@ -28,7 +29,7 @@ func TestUpdateRoundTrips(t *testing.T) {
 		ok(t, err)
 		m := &nats.Msg{Subject: root + "in.0.to.a." + sent.Kind.String() + "." + sent.Name, Header: header, Data: body}
 		in := decodeInput(m, root, pos)
-		want := Input{
+		want := message.Input{
 			Pos: pos, Size: len(body), Instance: "a", Kind: sent.Kind, Name: sent.Name, Payload: sent.Payload, ID: sent.ID, Reply: sent.Reply, By: sent.By, Event: sent.Event,
 		}
 		if sent.Deadline > 0 {
@@ -38,7 +39,7 @@ func TestUpdateRoundTrips(t *testing.T) {
 			t.Errorf("got %+v, want %+v", in, want)
 		}
 	}
-	if err := (outgoing{&OutInput{Instance: "a", Sender: SenderOrchestrator, Kind: KindUpdate, Name: "approve", ID: "k"}}).check(); !errors.Is(err, ErrUnknownKind) {
+	if err := (outgoing{&message.OutInput{Instance: "a", Sender: message.SenderOrchestrator, Kind: message.KindUpdate, Name: "approve", ID: "k"}}).check(); !errors.Is(err, ErrUnknownKind) {
 		t.Errorf("an update from an orchestrator: %v", err)
 	}
 }

@@ -9,8 +9,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/pkg/cancel"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 func TestSuccessIsCountedAfterTheAck(t *testing.T) {
@@ -92,7 +92,7 @@ func TestForgedHintDoesNotStopAnActivity(t *testing.T) {
 	w := o.start(cfg, b.do("block"))
 	task := o.send("block", nothing)
 	o.wait("start", b.started)
-	o.must(o.conn.SendHints(w.Name(), []queue.Hint{{
+	o.must(o.conn.SendHints(w.Name(), []message.Hint{{
 		Instance: task.Instance, Execution: 1, Activity: task.Activity, Effect: task.Effect, Reason: cancel.Purged, By: "mallory",
 	}}))
 	o.until("asked", func() bool { return counted(t, reg, "pawl_worker_renewals_total") >= 1 })

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/pkg/lease"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 const (
@@ -73,8 +73,8 @@ func (a *acks) byToken() map[string]lease.Completion {
 // in the meantime.
 //
 // Tokens of other processes are ignored, because a query may be forged.
-func (w *Worker) confirmClaims(claims []queue.Hint) {
-	claims = slices.DeleteFunc(claims, func(c queue.Hint) bool { return !strings.HasPrefix(c.Token, w.tokens.prefix+"-") })
+func (w *Worker) confirmClaims(claims []message.Hint) {
+	claims = slices.DeleteFunc(claims, func(c message.Hint) bool { return !strings.HasPrefix(c.Token, w.tokens.prefix+"-") })
 	if len(claims) == 0 {
 		return
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/pkg/queue"
 	"github.com/pawlrun/pawl/pkg/worker"
 )
@@ -26,7 +27,7 @@ func startClaimed(t *testing.T) (o *owner, b *blocking, w *worker.Worker, task q
 // queryClaim sends a worker a query about a claim, as an owner does after a rollback.
 func (o *owner) queryClaim(worker string, t queue.Task, token string) {
 	o.Helper()
-	o.must(o.conn.SendHints(worker, []queue.Hint{{Instance: t.Instance, Execution: t.Execution, Activity: t.Activity, Effect: t.Effect, Token: token}}))
+	o.must(o.conn.SendHints(worker, []message.Hint{{Instance: t.Instance, Execution: t.Execution, Activity: t.Activity, Effect: t.Effect, Token: token}}))
 }
 
 // claimed waits until a task is claimed, and returns its lease.

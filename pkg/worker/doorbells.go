@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/pawlrun/pawl/internal/failpoint"
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/lease"
 	"github.com/pawlrun/pawl/pkg/queue"
@@ -18,13 +19,13 @@ type doorbellSender struct {
 	done chan struct{}
 
 	mu      sync.Mutex
-	pending map[int][]queue.Doorbell // by partition
+	pending map[int][]message.Doorbell // by partition
 }
 
 func newDoorbellSender(conn *queue.Conn) *doorbellSender {
 	s := &doorbellSender{
 		conn: conn, wake: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{}),
-		pending: make(map[int][]queue.Doorbell),
+		pending: make(map[int][]message.Doorbell),
 	}
 	go s.run()
 	return s
@@ -32,7 +33,7 @@ func newDoorbellSender(conn *queue.Conn) *doorbellSender {
 
 // ring queues a doorbell. It does not block.
 func (s *doorbellSender) ring(of lease.Ref, a lease.Acked) {
-	partition, b := of.Part, queue.Doorbell{Instance: of.Instance, Effect: of.Effect, Proof: a.Proof}
+	partition, b := of.Part, message.Doorbell{Instance: of.Instance, Effect: of.Effect, Proof: a.Proof}
 	if len(a.Element.Body) < history.MaxDoorbellElement {
 		b.Element = a.Element.Encode()
 	}
@@ -70,7 +71,7 @@ func (s *doorbellSender) run() {
 func (s *doorbellSender) send() {
 	s.mu.Lock()
 	now := s.pending
-	s.pending = make(map[int][]queue.Doorbell, len(now))
+	s.pending = make(map[int][]message.Doorbell, len(now))
 	s.mu.Unlock()
 	for partition, doorbells := range now {
 		_ = s.conn.SendDoorbells(partition, doorbells) // reconciliation finds the inbox if the doorbell is lost

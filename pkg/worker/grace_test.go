@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/lease"
@@ -75,7 +76,7 @@ func (d *deaf) do(name string) pawl.ActivityBinding {
 func (o *owner) revoke(w *worker.Worker, t queue.Task) {
 	o.Helper()
 	o.must(o.rdb.Del(context.Background(), o.leaseKey(t)).Err())
-	o.must(o.conn.SendHints(w.Name(), []queue.Hint{{
+	o.must(o.conn.SendHints(w.Name(), []message.Hint{{
 		Instance: t.Instance, Execution: 1, Activity: t.Activity, Effect: t.Effect, Reason: cancel.LostSelect, Text: "deadline won",
 	}}))
 }

@@ -15,10 +15,10 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/author"
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/outage"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/lease"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // Errors of New and Start; match them with errors.Is.
@@ -211,9 +211,9 @@ func (t *task) describe() Running {
 }
 
 // onHints handles hints: notices of deleted leases, and owners' queries about claims.
-func (w *Worker) onHints(hints []queue.Hint) {
+func (w *Worker) onHints(hints []message.Hint) {
 	deleted := make([]lease.Hint, 0, len(hints))
-	var claims []queue.Hint
+	var claims []message.Hint
 	for _, h := range hints {
 		if h.Token != "" {
 			claims = append(claims, h)

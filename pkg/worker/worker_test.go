@@ -16,6 +16,7 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/author"
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -72,8 +73,8 @@ func TestActivityRunsAndItsCompletionIsInTheInbox(t *testing.T) {
 		return "hello " + who, nil
 	}))
 	task := o.schedule("greet", "greet", encoded(t, "world"))
-	bells := make(chan queue.Doorbell, 1)
-	sub, err := o.conn.OnDoorbells(o.ref(task).Part, func(b []queue.Doorbell) { bells <- b[0] })
+	bells := make(chan message.Doorbell, 1)
+	sub, err := o.conn.OnDoorbells(o.ref(task).Part, func(b []message.Doorbell) { bells <- b[0] })
 	o.must(err)
 	t.Cleanup(sub.Stop)
 	o.publish(task)
@@ -165,7 +166,7 @@ func TestHintCancelsARunningActivityAndItsResultIsDropped(t *testing.T) {
 		t.Fatalf("running %+v", r)
 	}
 	o.must(o.rdb.Del(context.Background(), o.leaseKey(task)).Err())
-	o.must(o.conn.SendHints(w.Name(), []queue.Hint{{
+	o.must(o.conn.SendHints(w.Name(), []message.Hint{{
 		Instance: task.Instance, Execution: 1, Activity: task.Activity, Effect: task.Effect,
 		Reason: cancel.Requested, By: "ops", Text: "fraud", At: 1_790_000_000_000,
 	}}))

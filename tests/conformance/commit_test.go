@@ -6,9 +6,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/pawlrun/pawl/internal/memstore"
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/history/store"
 )
 
 // turn draws a turn, mostly a valid one.
@@ -132,9 +132,9 @@ func (m *machine) commit() {
 }
 
 func (m *machine) doCommit(token string, was *memstore.Record, t memstore.Turn) (string, int64) {
-	c := &store.Commit{
-		Instance: t.Instance, Execution: t.Execution, Prune: t.Prune, Head: t.Expect, NewHead: t.Head, Pop: allSealed(t.Pop), From: store.Status(was.Status),
-		Create: leasesOf(t.Create), Wakeup: t.Next, MaxUnread: store.UnreadBatch, Due: t.Due, Applied: max(t.Applied.Time, 0),
+	c := &record.Commit{
+		Instance: t.Instance, Execution: t.Execution, Prune: t.Prune, Head: t.Expect, NewHead: t.Head, Pop: allSealed(t.Pop), From: record.Status(was.Status),
+		Create: leasesOf(t.Create), Wakeup: t.Next, MaxUnread: record.UnreadBatch, Due: t.Due, Applied: max(t.Applied.Time, 0),
 	}
 	if t.Head != "" {
 		c.Record = recordOf(t)
@@ -147,9 +147,9 @@ func (m *machine) doCommit(token string, was *memstore.Record, t memstore.Turn) 
 		c.Events = append(c.Events, []byte(e))
 	}
 	for _, a := range t.Delete {
-		c.Delete = append(c.Delete, store.Lease{Activity: a})
+		c.Delete = append(c.Delete, record.Lease{Activity: a})
 	}
-	out, err := redistest.Answer(func(done func(store.Committed, error)) { m.store.Commit(m.tenure(token), c, done) })
+	out, err := redistest.Answer(func(done func(record.Committed, error)) { m.store.Commit(m.tenure(token), c, done) })
 	if err != nil {
 		return m.refused(err), 0
 	}
@@ -166,9 +166,9 @@ func (m *machine) doCommit(token string, was *memstore.Record, t memstore.Turn) 
 	return fmt.Sprint("OK ", ids, holders), out.Now
 }
 
-func recordOf(t memstore.Turn) *store.Record {
-	r := &store.Record{
-		Status: store.Status(t.Status), End: []byte(t.End), Ended: int64(len(t.End)), NewIncarnation: t.NewIncarnation,
+func recordOf(t memstore.Turn) *record.Record {
+	r := &record.Record{
+		Status: record.Status(t.Status), End: []byte(t.End), Ended: int64(len(t.End)), NewIncarnation: t.NewIncarnation,
 		CustomVersion: t.Custom, Produced: markOf(t.Out), Published: markOf(t.Sent),
 	}
 	if t.Begins != 0 {
@@ -181,17 +181,17 @@ func recordOf(t memstore.Turn) *store.Record {
 }
 
 // indexed returns the parts of a record on which the indexes depend; nil without a record.
-func indexed(r *memstore.Record) *store.Record {
+func indexed(r *memstore.Record) *record.Record {
 	if r.Head == "" {
 		return nil
 	}
-	rec := &store.Record{Name: "n", Status: store.Status(r.Status)}
+	rec := &record.Record{Name: "n", Status: record.Status(r.Status)}
 	if r.Parent != "" {
 		rec.Parent = &history.Parent{Instance: r.Parent}
 	}
 	return rec
 }
 
-func markOf(p memstore.Place) store.Watermark {
-	return store.Watermark{Execution: p.Execution, Event: p.Event}
+func markOf(p memstore.Place) record.Watermark {
+	return record.Watermark{Execution: p.Execution, Event: p.Event}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/pawlrun/pawl/internal/natstest"
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -78,34 +79,34 @@ func (s *scenario) must(err error) {
 }
 
 // turn commits a turn of the instance a: the activities that it schedules and cancels, and the inputs that it consumes.
-func (s *scenario) turn(create, remove []uint64, pop ...string) (store.Committed, error) {
-	c := store.Commit{
+func (s *scenario) turn(create, remove []uint64, pop ...string) (record.Committed, error) {
+	c := record.Commit{
 		Instance: "a", Execution: 1, Pop: pop, Events: [][]byte{[]byte("an event")}, Create: named(create), Delete: named(remove),
-		From: store.Running, Record: &store.Record{}, MaxUnread: 10, NewHead: fmt.Sprint("h", s.heads+1),
+		From: record.Running, Record: &record.Record{}, MaxUnread: 10, NewHead: fmt.Sprint("h", s.heads+1),
 	}
 	if s.heads == 0 {
-		c.From, c.Record = "", &store.Record{Name: "n", Origin: history.Position{Seq: 1, Time: 1}, Execution: 1, Status: store.Running}
+		c.From, c.Record = "", &record.Record{Name: "n", Origin: history.Position{Seq: 1, Time: 1}, Execution: 1, Status: record.Running}
 	} else {
 		c.Head = fmt.Sprint("h", s.heads)
 	}
-	done, err := redistest.Answer(func(done func(store.Committed, error)) { s.store.Commit(s.own, &c, done) })
+	done, err := redistest.Answer(func(done func(record.Committed, error)) { s.store.Commit(s.own, &c, done) })
 	if err == nil {
 		s.heads++
 	}
 	return done, err
 }
 
-func (s *scenario) turned(create, remove []uint64, pop ...string) store.Committed {
+func (s *scenario) turned(create, remove []uint64, pop ...string) record.Committed {
 	s.Helper()
 	done, err := s.turn(create, remove, pop...)
 	s.must(err)
 	return done
 }
 
-func named(activities []uint64) []store.Lease {
-	var out []store.Lease
+func named(activities []uint64) []record.Lease {
+	var out []record.Lease
 	for _, a := range activities {
-		out = append(out, store.Lease{Activity: a, Effect: fmt.Sprint("e", a)})
+		out = append(out, record.Lease{Activity: a, Effect: fmt.Sprint("e", a)})
 	}
 	return out
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawlrun/pawl/internal/limiter"
 	"github.com/pawlrun/pawl/internal/memstore"
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/history/store"
 	"github.com/pawlrun/pawl/pkg/lease"
@@ -22,7 +23,7 @@ const partition = 3
 // rules returns the constants of the scripts, and the arguments that this suite passes, in ms.
 func rules() memstore.Rules {
 	return memstore.Rules{
-		Soon: 2000, LeaseTTL: leaseTTL, OwnerTTL: ownerTTL, Claims: claims, Inbox: store.InboxBound, Seen: 3_600_000,
+		Soon: 2000, LeaseTTL: leaseTTL, OwnerTTL: ownerTTL, Claims: claims, Inbox: record.InboxBound, Seen: 3_600_000,
 	}
 }
 

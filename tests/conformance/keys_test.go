@@ -14,7 +14,6 @@ import (
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/history/store"
 )
 
 // content contains all keys of the partition in Redis: a hash, sorted set or list by key.
@@ -264,9 +263,9 @@ func bare(es []memstore.Element) (out []memstore.Element) {
 }
 
 // leasesOf converts leases of the model to leases of the store.
-func leasesOf(cs []memstore.Create) (out []store.Lease) {
+func leasesOf(cs []memstore.Create) (out []record.Lease) {
 	for _, c := range cs {
-		l := store.Lease{Activity: c.Activity, Effect: c.Effect}
+		l := record.Lease{Activity: c.Activity, Effect: c.Effect}
 		if c.Token != "" {
 			l.Claim = &record.Claim{Token: c.Token, Worker: c.Worker, TTL: ms(leaseTTL)}
 		}

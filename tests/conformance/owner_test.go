@@ -17,11 +17,11 @@ import (
 // refused returns the text of a rejection, and fails on any other error.
 func (m *machine) refused(err error) string {
 	switch {
-	case errors.Is(err, store.ErrFenced):
+	case errors.Is(err, record.ErrFenced):
 		return string(memstore.Fenced)
-	case errors.Is(err, store.ErrRolledBack):
+	case errors.Is(err, record.ErrRolledBack):
 		return string(memstore.RolledBack)
-	case errors.Is(err, store.ErrConflict):
+	case errors.Is(err, record.ErrConflict):
 		return string(memstore.Conflict)
 	}
 	m.rt.Fatal(err)
@@ -70,19 +70,19 @@ func (m *machine) ingest() {
 		batch[i] = memstore.Message{Instance: m.instance(), ID: draw(m, "message id", "", "m1", "m2", "m3", m.fresh("m")), Kind: kind, Element: id, Sent: 1_790_000_000_000, Plain: plain}
 	}
 	to := position(from.Seq + uint64(len(batch)))
-	bound := store.InboxBound
+	bound := record.InboxBound
 	if oneIn(m, 4) {
 		bound = draw(m, "bound of an inbox", 1, 3)
 	}
 	m.send(func() {
 		m.both(fmt.Sprintf("ingest by %s from %d to %d: %v", token, from.Seq, to.Seq, batch), func() (string, int64) {
-			if bound < store.InboxBound {
+			if bound < record.InboxBound {
 				return m.ingestBound(token, from, to, batch, bound)
 			}
 			return m.doIngest(token, from, to, batch)
 		}, func(s *memstore.Store, now int64) string {
 			s.Rules.Inbox = bound
-			defer func() { s.Rules.Inbox = store.InboxBound }()
+			defer func() { s.Rules.Inbox = record.InboxBound }()
 			a, fates := s.Ingest(now, token, from, to, batch)
 			return strings.TrimSpace(string(a) + " " + strings.Join(fates, " "))
 		})
@@ -90,19 +90,19 @@ func (m *machine) ingest() {
 }
 
 func (m *machine) doIngest(token string, from, to memstore.Position, batch []memstore.Message) (string, int64) {
-	msgs := make([]store.Message, len(batch))
+	msgs := make([]record.Message, len(batch))
 	for i, b := range batch {
-		msgs[i] = store.Message{
+		msgs[i] = record.Message{
 			Instance: b.Instance, ID: b.ID, Kind: messageKindOf(&b),
 			Element: history.Element{ID: sealed(b.Element), At: b.Sent, Body: []byte(b.ID)}.Encode(),
 		}
 	}
 	type answer struct {
 		now   int64
-		fates []store.Ingested
+		fates []record.Ingested
 	}
 	a, err := redistest.Answer(func(done func(answer, error)) {
-		m.store.Ingest(m.tenure(token), history.Position(from), history.Position(to), msgs, func(now int64, fates []store.Ingested, err error) {
+		m.store.Ingest(m.tenure(token), history.Position(from), history.Position(to), msgs, func(now int64, fates []record.Ingested, err error) {
 			done(answer{now, fates}, err)
 		})
 	})
@@ -130,23 +130,23 @@ func (m *machine) doIngest(token string, from, to memstore.Position, batch []mem
 	return out, a.now
 }
 
-func messageKindOf(m *memstore.Message) store.MessageKind {
+func messageKindOf(m *memstore.Message) record.MessageKind {
 	switch {
 	case m.Plain:
-		return store.PlainStart
+		return record.PlainStart
 	case m.Kind == "start":
-		return store.StartMessage
+		return record.StartMessage
 	case m.Kind == "cancel":
-		return store.CancelMessage
+		return record.CancelMessage
 	default:
-		return store.OtherMessage
+		return record.OtherMessage
 	}
 }
 
 // ingestBound runs the script with a bound that a test can reach.
 func (m *machine) ingestBound(token string, from, to memstore.Position, batch []memstore.Message, bound int) (string, int64) {
 	keys := []string{m.part.Owner(), m.part.Wakeups(), m.part.Early()}
-	args := []any{token, from.Seq, from.Time, to.Seq, to.Time, bound, 10_000, rules().Seen, store.InboxBytes, store.EarlyBytes, store.EarlyTotalBytes, m.tenure(token).Seal()}
+	args := []any{token, from.Seq, from.Time, to.Seq, to.Time, bound, 10_000, rules().Seen, record.InboxBytes, record.EarlyBytes, record.EarlyTotalBytes, m.tenure(token).Seal()}
 	for _, b := range batch {
 		keys = append(keys, m.part.Instance(b.Instance), m.part.Inbox(b.Instance), m.part.Seen(b.Instance))
 		args = append(args, b.Instance, b.ID, string(messageKindOf(&b)), history.Element{ID: sealed(b.Element), At: b.Sent, Body: []byte(b.ID)}.Encode())
@@ -167,7 +167,7 @@ func (m *machine) ingestBound(token string, from, to memstore.Position, batch []
 func (m *machine) due() {
 	token, most := m.token(), draw(m, "most", 1, 2, 10)
 	m.both("due", func() (string, int64) {
-		d, err := redistest.Answer(func(done func(store.DueSet, error)) { m.store.Due(m.tenure(token), most, done) })
+		d, err := redistest.Answer(func(done func(record.DueSet, error)) { m.store.Due(m.tenure(token), most, done) })
 		if err != nil {
 			return m.refused(err), 0
 		}
@@ -218,7 +218,7 @@ func (m *machine) reschedule() {
 }
 
 // holds maps the holds of the model to those of the store.
-var holds = map[memstore.Hold]store.InboxHold{"": store.HoldNone, memstore.Stalled: store.HoldAll, memstore.Early: store.HoldEarly}
+var holds = map[memstore.Hold]record.InboxHold{"": record.HoldNone, memstore.Stalled: record.HoldAll, memstore.Early: record.HoldEarly}
 
 // hold draws whether the owner holds the inbox back.
 func (m *machine) hold() memstore.Hold {
@@ -260,15 +260,15 @@ func (m *machine) reconcileHolding(held func() memstore.Hold) {
 	}
 	m.send(func() {
 		m.both(fmt.Sprintf("reconciliation by %s: %+v", token, g), func() (string, int64) {
-			l := &store.Reconciliation{Instance: id, Execution: g.Execution, Head: g.Head, Published: markOf(g.Sent), Leases: leasesOf(g.Leases), MaxClaims: claims, Wakeup: g.Next, InboxHold: hold}
-			out, err := redistest.Answer(func(done func(store.Reconciled, error)) { m.store.Reconcile(m.tenure(token), l, done) })
+			l := &record.Reconciliation{Instance: id, Execution: g.Execution, Head: g.Head, Published: markOf(g.Sent), Leases: leasesOf(g.Leases), MaxClaims: claims, Wakeup: g.Next, InboxHold: hold}
+			out, err := redistest.Answer(func(done func(record.Reconciled, error)) { m.store.Reconcile(m.tenure(token), l, done) })
 			if err != nil {
 				return m.refused(err), 0
 			}
 			states := []string{}
 			for _, s := range out.Leases {
 				state := string(s.Status)
-				if s.Status == store.LeaseUnclaimed {
+				if s.Status == record.LeaseUnclaimed {
 					state += fmt.Sprint(" ", s.ReturnedAt)
 				}
 				states = append(states, state)

@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"github.com/pawlrun/pawl/internal/memstore"
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redistest"
-	"github.com/pawlrun/pawl/pkg/history/store"
 	"github.com/pawlrun/pawl/pkg/lease"
 )
 
@@ -33,8 +33,8 @@ func (m *machine) purge() {
 			return // the head belongs to another record: no owner sends this
 		}
 		m.both(fmt.Sprintf("purge by %s: %+v", token, p), func() (string, int64) {
-			pu := &store.Purge{
-				Instance: id, Execution: p.Execution, Head: p.Head, Status: store.Status(was.Status), Entries: indexed(&was).Entries(), Pop: allSealed(p.Pop),
+			pu := &record.Purge{
+				Instance: id, Execution: p.Execution, Head: p.Head, Status: record.Status(was.Status), Entries: indexed(&was).Entries(), Pop: allSealed(p.Pop),
 			}
 			now, err := redistest.Answer(func(done func(int64, error)) { m.store.Purge(m.tenure(token), pu, done) })
 			if err != nil {

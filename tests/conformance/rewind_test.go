@@ -8,7 +8,6 @@ import (
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/history/store"
 )
 
 // ofRepairs reports whether only rewinds or pauses reveal a mistake.
@@ -63,20 +62,20 @@ func (m *machine) rewind() {
 }
 
 func (m *machine) doRewind(token string, was *memstore.Record, r *memstore.Rewind) (string, int64) {
-	w := &store.Rewind{
-		Instance: r.Instance, Execution: r.Execution, Keep: uint64(r.Keep), Head: r.Head, NewHead: r.NewHead, From: store.Status(was.Status), To: store.Status(r.Status),
+	w := &record.Rewind{
+		Instance: r.Instance, Execution: r.Execution, Keep: uint64(r.Keep), Head: r.Head, NewHead: r.NewHead, From: record.Status(was.Status), To: record.Status(r.Status),
 		Read: r.Read, Results: r.Results,
 	}
-	c := store.Commit{Record: &store.Record{Status: w.To}}
+	c := record.Commit{Record: &record.Record{Status: w.To}}
 	c.Reindex(indexed(was))
 	w.Leave, w.Enter = c.Leave, c.Enter
 	for _, e := range r.Front {
 		w.Prepend = append(w.Prepend, history.Element{ID: sealed(e.ID), At: e.Time, Body: []byte(e.Tag)}.Encode())
 	}
 	for _, a := range r.Delete {
-		w.Delete = append(w.Delete, store.Lease{Activity: a})
+		w.Delete = append(w.Delete, record.Lease{Activity: a})
 	}
-	out, err := redistest.Answer(func(done func(store.Committed, error)) { m.store.Rewind(m.tenure(token), w, done) })
+	out, err := redistest.Answer(func(done func(record.Committed, error)) { m.store.Rewind(m.tenure(token), w, done) })
 	if err != nil {
 		return m.refused(err), 0
 	}

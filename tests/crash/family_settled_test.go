@@ -23,7 +23,7 @@ import (
 // relative is the final state of an instance in the store.
 type relative struct {
 	id     string
-	rec    *store.Record
+	rec    *record.Record
 	events []history.Event // events of its last execution
 	end    history.Event
 	inbox  uint64
@@ -70,7 +70,7 @@ func (f *family) running() (ids []string, ok bool) {
 	ctx, stop := context.WithTimeout(f.ctx, 2*time.Second)
 	defer stop()
 	for p := range f.Partitions {
-		page, err := f.Store.List(ctx, p, store.ListQuery{Statuses: []store.Status{store.Running}, Limit: 500})
+		page, err := f.Store.List(ctx, p, store.ListQuery{Statuses: []record.Status{record.Running}, Limit: 500})
 		if err != nil {
 			return nil, false
 		}
@@ -133,7 +133,7 @@ func (f *family) wrong(all map[string]*relative) (bad []string) {
 		if r.inbox > 0 || r.rec.HasPendingMessages() {
 			report("%s has %d unread inputs, has published up to %s and produced up to %s", id, r.inbox, r.rec.Published, r.rec.Produced)
 		}
-		want := store.Completed
+		want := record.Completed
 		switch r.rec.Name {
 		case work.Kid.Name():
 			kids++
@@ -141,9 +141,9 @@ func (f *family) wrong(all map[string]*relative) (bad []string) {
 				report("%s has sent %d notes", id, n)
 			}
 		case work.Nest.Name():
-			want = store.Cancelled
+			want = record.Cancelled
 		case work.Doomed.Name():
-			want = store.Cancelled
+			want = record.Cancelled
 		}
 		if r.rec.Status != want && r.rec.Status.Ended() {
 			report("%s (%s) is %s: %+v", id, r.rec.Name, r.rec.Status, r.end)
@@ -325,7 +325,7 @@ func (f *family) ran(all map[string]*relative) {
 	}
 	for id, r := range all {
 		for _, e := range r.events {
-			if s, ok := e.(*history.ActivityScheduled); ok && s.Name == work.Step.Name() && r.rec.Status == store.Completed && !run[s.Effect] {
+			if s, ok := e.(*history.ActivityScheduled); ok && s.Name == work.Step.Name() && r.rec.Status == record.Completed && !run[s.Effect] {
 				f.t.Errorf("%s: step %d has completed without a run", id, s.ID)
 			}
 		}

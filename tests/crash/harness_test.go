@@ -20,11 +20,11 @@ import (
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/history/store"
 	"github.com/pawlrun/pawl/pkg/queue"
 	"github.com/pawlrun/pawl/tests/crash/work"
 	"github.com/pawlrun/pawl/tests/stack"
@@ -251,7 +251,7 @@ func (a *harness) result(i int) {
 }
 
 // ended waits for the end of an instance.
-func (a *harness) ended(instance string) *store.Record {
+func (a *harness) ended(instance string) *record.Record {
 	a.t.Helper()
 	defer func() {
 		if a.t.Failed() {

@@ -131,13 +131,13 @@ func proxy(t *testing.T, server string) *netfault.Proxy {
 	return p
 }
 
-var message = regexp.MustCompile(`^time=\S+ level=\S+ msg=(?:"([^"]*)"|(\S+))`)
+var logMessage = regexp.MustCompile(`^time=\S+ level=\S+ msg=(?:"([^"]*)"|(\S+))`)
 
 // lines returns the message of each log line of a process; other lines are returned whole.
 func lines(p *stack.Process) (all []string) {
 	for line := range strings.Lines(p.Log()) {
 		msg := strings.TrimSpace(line)
-		if m := message.FindStringSubmatch(line); m != nil {
+		if m := logMessage.FindStringSubmatch(line); m != nil {
 			msg = m[1] + m[2]
 		}
 		all = append(all, msg)

@@ -5,10 +5,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/message"
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/history/store"
 	"github.com/pawlrun/pawl/pkg/queue"
 	"github.com/pawlrun/pawl/tests/crash/work"
 )
@@ -67,7 +68,7 @@ func TestEarlyInputsSurviveCrashesUntilStart(t *testing.T) {
 	conn, err := queue.Join(f.ctx, f.nats.Client(), queue.Options{Namespace: f.Namespace})
 	f.must(err)
 	t.Cleanup(conn.Close)
-	publish := func(in queue.OutInput) {
+	publish := func(in message.OutInput) {
 		ctx, stop := context.WithTimeout(f.ctx, within)
 		defer stop()
 		_, err := conn.PublishInput(ctx, in)
@@ -76,8 +77,8 @@ func TestEarlyInputsSurviveCrashesUntilStart(t *testing.T) {
 	parent := &history.Parent{Instance: "gone", Origin: history.Position{Seq: 1, Time: 1}, Execution: 1, Event: 2, Effect: "effect-of-the-start-00"}
 	kept := f.keep(f.redis)
 
-	publish(queue.OutInput{Sender: queue.SenderOrchestrator, Instance: "taken-back", Kind: queue.KindCancel, Of: "effect-of-another-0000", Reason: cancel.LostSelect})
-	publish(queue.OutInput{Sender: queue.SenderOrchestrator, Instance: "taken-back", Kind: queue.KindCancel, Of: parent.Effect, Reason: cancel.ScopeEnded, By: "gone"})
+	publish(message.OutInput{Sender: message.SenderOrchestrator, Instance: "taken-back", Kind: message.KindCancel, Of: "effect-of-another-0000", Reason: cancel.LostSelect})
+	publish(message.OutInput{Sender: message.SenderOrchestrator, Instance: "taken-back", Kind: message.KindCancel, Of: parent.Effect, Reason: cancel.ScopeEnded, By: "gone"})
 	f.must(f.Client.Cancel(f.ctx, "greeted", "too early", client.MessageID("cancel")))
 	f.must(client.Send(f.ctx, f.Client, work.Go, "greeted", 1, client.MessageID("go")))
 	visible := func() bool {
@@ -98,8 +99,8 @@ func TestEarlyInputsSurviveCrashesUntilStart(t *testing.T) {
 	o.Start()
 	f.until("both wait again", visible)
 	o.Kill()
-	publish(queue.OutInput{
-		Sender: queue.SenderOrchestrator, Instance: "taken-back", Kind: queue.KindStart, Name: work.Nest.Name(), Parent: parent,
+	publish(message.OutInput{
+		Sender: message.SenderOrchestrator, Instance: "taken-back", Kind: message.KindStart, Name: work.Nest.Name(), Parent: parent,
 		Payload: history.Payload{Type: history.TypeJSON, Data: []byte("0")},
 	})
 	_, err = client.Start(f.ctx, f.Client, work.Kid, "greeted", work.Chore{Wait: true})
@@ -107,10 +108,10 @@ func TestEarlyInputsSurviveCrashesUntilStart(t *testing.T) {
 	o.Start()
 	f.untilEnded("taken-back")
 	f.untilEnded("greeted")
-	if rec := f.Record("taken-back"); rec.Status != store.Cancelled {
+	if rec := f.Record("taken-back"); rec.Status != record.Cancelled {
 		t.Errorf("the child that was cancelled is %s", rec.Status)
 	}
-	if rec := f.Record("greeted"); rec.Status != store.Completed {
+	if rec := f.Record("greeted"); rec.Status != record.Completed {
 		t.Errorf("the instance that received an event, and a client's cancellation, before its start is %s", rec.Status)
 	}
 	f.show("taken-back", "greeted")

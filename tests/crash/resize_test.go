@@ -13,12 +13,12 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/internal/poll"
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/history/store"
 	"github.com/pawlrun/pawl/pkg/queue"
 	"github.com/pawlrun/pawl/tests/crash/work"
 	"github.com/pawlrun/pawl/tests/stack"
@@ -166,7 +166,7 @@ func (a *resizing) stale() {
 // others checks the other instances: one has ended, one was purged, and one is a schedule.
 func (a *resizing) others() {
 	a.t.Helper()
-	if rec := a.Record("ended"); rec == nil || rec.Status != store.Completed {
+	if rec := a.Record("ended"); rec == nil || rec.Status != record.Completed {
 		a.t.Errorf("the instance that had ended is %+v", rec)
 	}
 	if rec := a.Record("purged"); rec != nil {

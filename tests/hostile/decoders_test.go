@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/natstest"
 	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/internal/redistest"
@@ -281,8 +282,8 @@ func (d *doors) end(id string) {
 		d.t.Fatal(err)
 	}
 	defer conn.Close()
-	if _, err := conn.PublishInput(d.t.Context(), queue.OutInput{
-		Sender: queue.SenderOrchestrator, Instance: id, Kind: queue.KindDone, Done: &queue.Done{Scheduled: s.ID, Effect: s.Effect, Result: garbage()},
+	if _, err := conn.PublishInput(d.t.Context(), message.OutInput{
+		Sender: message.SenderOrchestrator, Instance: id, Kind: message.KindDone, Done: &message.Done{Scheduled: s.ID, Effect: s.Effect, Result: garbage()},
 	}); err != nil {
 		d.t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/pawlrun/pawl/internal/poll"
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -71,7 +72,7 @@ func (f *Fleet) Join(nc *nats.Conn, o client.Options) {
 }
 
 // Record returns the record of an instance, or nil if there is none or Redis does not answer.
-func (f *Fleet) Record(instance string) *store.Record {
+func (f *Fleet) Record(instance string) *record.Record {
 	ctx, stop := context.WithTimeout(context.Background(), callTimeout)
 	defer stop()
 	rec, err := f.Store.Record(ctx, f.PartitionOf(instance), instance)
@@ -95,7 +96,7 @@ func (f *Fleet) History(instance string, execution uint64) []history.Event {
 func (f *Fleet) PartitionOf(instance string) int { return queue.PartitionOf(instance, f.Partitions) }
 
 // Ended waits until an instance has ended, and returns its record.
-func (f *Fleet) Ended(within time.Duration, instance string) (rec *store.Record) {
+func (f *Fleet) Ended(within time.Duration, instance string) (rec *record.Record) {
 	f.t.Helper()
 	poll.Until(f.t, within, instance+" has ended", func() bool {
 		rec = f.Record(instance)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -64,13 +65,13 @@ func (s *scripts) activity() {
 	}
 	begin := func(prefix, attributes string) func(int, func(error)) {
 		return func(i int, done func(error)) {
-			c := &store.Commit{
+			c := &record.Commit{
 				Instance: prefix + id(i), Execution: 1, NewHead: "h1", Events: [][]byte{make([]byte, 80), make([]byte, 120)}, Create: leases(2),
-				Record: &store.Record{Name: "chain", Version: "1", Origin: at(1), Execution: 1, Status: store.Running, Created: 5, Attributes: attributes},
+				Record: &record.Record{Name: "chain", Version: "1", Origin: at(1), Execution: 1, Status: record.Running, Created: 5, Attributes: attributes},
 				Wakeup: time.Now().UnixMilli(), MaxUnread: 256,
 			}
 			c.Reindex(nil)
-			s.st.Commit(s.own, c, func(_ store.Committed, err error) { done(err) })
+			s.st.Commit(s.own, c, func(_ record.Committed, err error) { done(err) })
 		}
 	}
 	s.measure("first-commit", begin("", ""))
@@ -86,27 +87,27 @@ func (s *scripts) activity() {
 		})
 	})
 	s.measure("commit", func(i int, done func(error)) {
-		s.st.Commit(s.own, &store.Commit{
+		s.st.Commit(s.own, &record.Commit{
 			Instance: id(i), Execution: 1, Head: "h1", NewHead: "h2", Pop: popped[i : i+1], Events: [][]byte{make([]byte, 60), make([]byte, 120)},
-			Create: []store.Lease{{Activity: 4, Effect: "e4"}}, Record: &store.Record{}, From: store.Running, Wakeup: time.Now().UnixMilli(), MaxUnread: 256,
-		}, func(_ store.Committed, err error) { done(err) })
+			Create: []record.Lease{{Activity: 4, Effect: "e4"}}, Record: &record.Record{}, From: record.Running, Wakeup: time.Now().UnixMilli(), MaxUnread: 256,
+		}, func(_ record.Committed, err error) { done(err) })
 	})
 	s.measure("end", func(i int, done func(error)) {
-		c := &store.Commit{
-			Instance: id(i), Execution: 1, Head: "h2", NewHead: "h3", Events: [][]byte{make([]byte, 60)}, Delete: []store.Lease{{Activity: 4, Effect: "e4"}},
-			Record: &store.Record{Status: store.Completed, Ended: 9, End: make([]byte, 60)}, From: store.Running, MaxUnread: 256,
+		c := &record.Commit{
+			Instance: id(i), Execution: 1, Head: "h2", NewHead: "h3", Events: [][]byte{make([]byte, 60)}, Delete: []record.Lease{{Activity: 4, Effect: "e4"}},
+			Record: &record.Record{Status: record.Completed, Ended: 9, End: make([]byte, 60)}, From: record.Running, MaxUnread: 256,
 		}
-		c.Reindex(&store.Record{Name: "chain", Version: "1", Status: store.Running})
-		s.st.Commit(s.own, c, func(_ store.Committed, err error) { done(err) })
+		c.Reindex(&record.Record{Name: "chain", Version: "1", Status: record.Running})
+		s.st.Commit(s.own, c, func(_ record.Committed, err error) { done(err) })
 	})
 	s.measure("ingest", func(i int, done func(error)) {
 		if i > 0 { // one outstanding batch per partition
 			done(nil)
 			return
 		}
-		var all []store.Message
+		var all []record.Message
 		for k := range s.pending {
-			all = append(all, store.Message{Instance: "new" + id(k), ID: "m", Kind: store.StartMessage, Element: element("!m")})
+			all = append(all, record.Message{Instance: "new" + id(k), ID: "m", Kind: record.StartMessage, Element: element("!m")})
 		}
 		n := uint64(s.round)
 		from := history.Position{}
@@ -114,7 +115,7 @@ func (s *scripts) activity() {
 			from = at(n - 1)
 		}
 		s.st.Ingest(s.own, from, at(n), all,
-			func(_ int64, _ []store.Ingested, err error) { done(err) })
+			func(_ int64, _ []record.Ingested, err error) { done(err) })
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -27,9 +28,9 @@ func BenchmarkCheck(b *testing.B) {
 	}
 	var wg sync.WaitGroup
 	for i := range instances {
-		c := store.Commit{
+		c := record.Commit{
 			Instance: fmt.Sprintf("order-%d", i), NewHead: "h", Execution: 1, Wakeup: time.Now().Add(time.Hour).UnixMilli(),
-			Record: &store.Record{Name: "n", Origin: at(1), Execution: 1, Status: store.Running, Created: 5},
+			Record: &record.Record{Name: "n", Origin: at(1), Execution: 1, Status: record.Running, Created: 5},
 		}
 		events := []history.Event{&history.Started{Name: "n", Origin: at(1), Execution: 1}, &history.ActivityScheduled{Name: "reserve", Effect: "e2"}}
 		switch i % 3 {
@@ -49,7 +50,7 @@ func BenchmarkCheck(b *testing.B) {
 		}
 		c.Reindex(nil)
 		wg.Add(1)
-		st.Commit(store.Tenure{Part: i % partitions, Token: token}, &c, func(_ store.Committed, err error) {
+		st.Commit(store.Tenure{Part: i % partitions, Token: token}, &c, func(_ record.Committed, err error) {
 			if err != nil {
 				b.Error(err)
 			}

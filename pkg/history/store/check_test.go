@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -18,9 +19,9 @@ import (
 // sound creates a consistent instance in its second execution, with an event to another instance in the history of the first.
 func (b *bench) sound() {
 	b.Helper()
-	_, err := b.commit(store.Commit{
+	_, err := b.commit(record.Commit{
 		Instance: "a", NewHead: "h1", Events: encoded(b, started(1), &history.EventSent{Instance: "b", Name: "e"}, &history.ContinuedAsNew{}),
-		Record:  &store.Record{Name: "n", Origin: at(1), Execution: 2, Status: store.Running, Produced: store.Watermark{Execution: 1, Event: 2}},
+		Record:  &record.Record{Name: "n", Origin: at(1), Execution: 2, Status: record.Running, Produced: record.Watermark{Execution: 1, Event: 2}},
 		Prepend: [][]byte{element("!c2.0")},
 	})
 	b.must(err)
@@ -30,10 +31,10 @@ func (b *bench) sound() {
 func (b *bench) turned() {
 	b.Helper()
 	b.sound()
-	_, err := b.commit(store.Commit{
-		Instance: "a", Execution: 2, Head: "h1", NewHead: "h2", From: store.Running, Pop: []string{"!c2.0"},
+	_, err := b.commit(record.Commit{
+		Instance: "a", Execution: 2, Head: "h1", NewHead: "h2", From: record.Running, Pop: []string{"!c2.0"},
 		Events: encoded(b, started(2), &history.ChildScheduled{Name: "c", Instance: "child", Effect: "x"}, &history.EventSent{Instance: "b", Name: "e"}),
-		Record: &store.Record{Produced: store.Watermark{Execution: 2, Event: 3}, Published: store.Watermark{Execution: 1, Event: 2}}, Wakeup: b.now() + 10_000,
+		Record: &record.Record{Produced: record.Watermark{Execution: 2, Event: 3}, Published: record.Watermark{Execution: 1, Event: 2}}, Wakeup: b.now() + 10_000,
 	})
 	b.must(err)
 }
@@ -77,7 +78,7 @@ func TestCheckFindsNothingInSoundExecution(t *testing.T) {
 			head := "h2"
 			for i, attributes := range []string{`{"items":5,"paid":false,"tenant":"acme"}`, `{"items":7,"tenant":"globex"}`, `{"due":{"time":"2026-11-22T08:00:00.000Z"},"tenant":"globex"}`} {
 				next := fmt.Sprint("a", i)
-				_, err := b.commit(store.Commit{Instance: "a", Execution: 2, Head: head, NewHead: next, From: store.Running, Record: &store.Record{Attributes: attributes}, Wakeup: b.now() + 10_000})
+				_, err := b.commit(record.Commit{Instance: "a", Execution: 2, Head: head, NewHead: next, From: record.Running, Record: &record.Record{Attributes: attributes}, Wakeup: b.now() + 10_000})
 				b.must(err)
 				b.wantRules()
 				head = next
@@ -157,10 +158,10 @@ func TestCheckFindsBrokenInvariants(t *testing.T) {
 		},
 		"a lost lease, also if a completion of the previous execution is unread": func(b *bench) {
 			b.sound()
-			_, err := b.commit(store.Commit{
-				Instance: "a", Execution: 2, Head: "h1", NewHead: "h2", From: store.Running, Pop: []string{"!c2.0"},
+			_, err := b.commit(record.Commit{
+				Instance: "a", Execution: 2, Head: "h1", NewHead: "h2", From: record.Running, Pop: []string{"!c2.0"},
 				Events: encoded(b, started(2), &history.ActivityScheduled{Name: "act", Effect: "e2"}), Create: leases(2),
-				Record: &store.Record{Published: store.Watermark{Execution: 1, Event: 2}}, Wakeup: b.now() + 10_000,
+				Record: &record.Record{Published: record.Watermark{Execution: 1, Event: 2}}, Wakeup: b.now() + 10_000,
 			})
 			b.must(err)
 			b.wantRules()
@@ -181,9 +182,9 @@ func TestCheckFindsBrokenInvariants(t *testing.T) {
 			}
 			b.wantRules("execution 3 has reports on 1 activities, but the current one is 2")
 			b.must(b.rdb.Del(b.ctx(), b.p.Reports("a", 3)).Err())
-			_, err := b.commit(store.Commit{
-				Instance: "a", Execution: 2, Head: "h1", NewHead: "h2", From: store.Running, Pop: []string{"!c2.0"},
-				Events: encoded(b, started(2)), Record: &store.Record{Published: store.Watermark{Execution: 1, Event: 2}},
+			_, err := b.commit(record.Commit{
+				Instance: "a", Execution: 2, Head: "h1", NewHead: "h2", From: record.Running, Pop: []string{"!c2.0"},
+				Events: encoded(b, started(2)), Record: &record.Record{Published: record.Watermark{Execution: 1, Event: 2}},
 			})
 			b.must(err)
 			b.must(b.rdb.RPush(b.ctx(), b.p.History("a", 0), "x").Err())

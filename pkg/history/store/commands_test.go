@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/redisx"
-	"github.com/pawlrun/pawl/pkg/history/store"
 	"github.com/pawlrun/pawl/pkg/lease"
 )
 
@@ -27,13 +27,13 @@ func TestCommandsOfTheScriptsOfAnActivity(t *testing.T) {
 		want string
 	}{
 		{"the first start", func() {
-			_, err := b.ingest(0, 1, store.Message{Instance: "a", ID: "m", Kind: store.StartMessage, Element: element("!m")})
+			_, err := b.ingest(0, 1, record.Message{Instance: "a", ID: "m", Kind: record.StartMessage, Element: element("!m")})
 			b.must(err)
 		}, "exists 1, hmget 2, hset 1, llen 1, lpush 1, pexpire 1, time 1, zadd 2, zcard 1"},
 		{"the commit of the start", func() {
-			_, err := b.commit(store.Commit{
+			_, err := b.commit(record.Commit{
 				Instance: "a", Execution: 1, NewHead: "h1", Pop: []string{"!m"}, Events: [][]byte{[]byte("started"), []byte("scheduled")}, Create: leases(2), MaxUnread: 1,
-				Record: &store.Record{Name: "n", Origin: at(1), Execution: 1, Status: store.Running, Created: 5}, Wakeup: wakeup,
+				Record: &record.Record{Name: "n", Origin: at(1), Execution: 1, Status: record.Running, Created: 5}, Wakeup: wakeup,
 			})
 			b.must(err)
 		}, "hdel 1, hincrby 1, hmget 2, hset 2, llen 1, lrange 1, ltrim 1, rpush 1, time 1, zadd 4"},
@@ -55,9 +55,9 @@ func TestCommandsOfTheScriptsOfAnActivity(t *testing.T) {
 			popped = a.Element.ID
 		}, "del 1, hmget 1, rpush 1, time 1, zadd 1"},
 		{"the commit of the completion, which ends it", func() {
-			_, err := b.commit(store.Commit{
-				Instance: "a", Execution: 1, Head: "h1", NewHead: "h2", From: store.Running, Pop: []string{popped}, Events: [][]byte{[]byte("completed"), []byte("ended")}, MaxUnread: 1,
-				Record: &store.Record{Status: store.Completed, Ended: 9, End: []byte("ended")},
+			_, err := b.commit(record.Commit{
+				Instance: "a", Execution: 1, Head: "h1", NewHead: "h2", From: record.Running, Pop: []string{popped}, Events: [][]byte{[]byte("completed"), []byte("ended")}, MaxUnread: 1,
+				Record: &record.Record{Status: record.Completed, Ended: 9, End: []byte("ended")},
 			})
 			b.must(err)
 		}, "hincrby 1, hmget 2, hset 1, llen 1, lrange 1, ltrim 1, rpush 1, time 1, zadd 1, zrem 2"},

@@ -8,7 +8,7 @@ import (
 )
 
 // Commit writes a turn, all or nothing: see commit.lua.
-func (s *Store) Commit(t Tenure, c *Commit, done func(Committed, error)) {
+func (s *Store) Commit(t Tenure, c *record.Commit, done func(record.Committed, error)) {
 	p := s.space.Part(t.Part)
 	to := c.From
 	if c.Record != nil && c.Record.Status != "" {
@@ -82,7 +82,7 @@ func (s *Store) Commit(t Tenure, c *Commit, done func(Committed, error)) {
 }
 
 // movesOf returns the keys of the sets that a commit changes, and the score and the member for each.
-func movesOf(p redisx.Part, c *Commit) (sets []string, moves []any) {
+func movesOf(p redisx.Part, c *record.Commit) (sets []string, moves []any) {
 	for i := range c.Leave {
 		e := &c.Leave[i]
 		sets, moves = append(sets, setKey(p, e)), append(moves, "-", c.Instance)
@@ -100,12 +100,12 @@ func movesOf(p redisx.Part, c *Commit) (sets []string, moves []any) {
 	return sets, moves
 }
 
-func parseCommitted(v any, err error, deleted []Lease) (Committed, error) {
+func parseCommitted(v any, err error, deleted []record.Lease) (record.Committed, error) {
 	r, err := okReply("commit", v, err)
 	if err != nil {
-		return Committed{}, err
+		return record.Committed{}, err
 	}
-	out := Committed{Now: r.Int(1), Unread: elements(r.Strs(2)), Number: r.Int(4)}
+	out := record.Committed{Now: r.Int(1), Unread: elements(r.Strs(2)), Number: r.Int(4)}
 	if out.Workers, err = workersOf(r.List(3), deleted); err != nil {
 		return out, err
 	}
@@ -113,7 +113,7 @@ func parseCommitted(v any, err error, deleted []Lease) (Committed, error) {
 }
 
 // workersOf returns the workers that held the deleted leases, by activity.
-func workersOf(holders []any, deleted []Lease) (map[uint64]string, error) {
+func workersOf(holders []any, deleted []record.Lease) (map[uint64]string, error) {
 	var workers map[uint64]string
 	for i := 0; i+1 < len(holders); i += 2 {
 		k, err := redisx.Int(holders[i])

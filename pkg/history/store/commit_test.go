@@ -13,7 +13,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/pawlrun/pawl/internal/record"
-	"github.com/pawlrun/pawl/pkg/history/store"
 )
 
 func redisZ(score int64, member string) redis.Z {
@@ -23,11 +22,11 @@ func redisZ(score int64, member string) redis.Z {
 func TestCommitWritesAllOrNothing(t *testing.T) {
 	each(t, map[string]func(b *bench){
 		"the first turn is written completely": func(b *bench) {
-			_, err := b.ingest(0, 2, message("a", "s1", store.StartMessage), message("a", "e2", ""))
+			_, err := b.ingest(0, 2, message("a", "s1", record.StartMessage), message("a", "e2", ""))
 			b.must(err)
-			got, err := b.commit(store.Commit{
+			got, err := b.commit(record.Commit{
 				Instance: "a", NewHead: "h1", Pop: []string{"!s1"}, Events: [][]byte{[]byte("one"), []byte("two\n")}, Create: leases(2),
-				Record: &store.Record{Name: "n", Version: "v", Origin: at(1), Execution: 1, Status: store.Running, Created: 5}, Wakeup: b.now() + 10_000, MaxUnread: 10,
+				Record: &record.Record{Name: "n", Version: "v", Origin: at(1), Execution: 1, Status: record.Running, Created: 5}, Wakeup: b.now() + 10_000, MaxUnread: 10,
 			})
 			b.must(err)
 			if len(got.Unread) != 1 || string(got.Unread[0]) != string(element("e2")) || len(got.Workers) != 0 || got.Now < 1_700_000_000_000 {
@@ -35,7 +34,7 @@ func TestCommitWritesAllOrNothing(t *testing.T) {
 			}
 			rec, err := b.st.Record(b.ctx(), part, "a")
 			b.must(err)
-			if rec.Head != "h1" || rec.Name != "n" || rec.Origin != at(1) || rec.Status != store.Running || rec.Updated != got.Now {
+			if rec.Head != "h1" || rec.Name != "n" || rec.Origin != at(1) || rec.Status != record.Running || rec.Updated != got.Now {
 				b.Errorf("%+v", rec)
 			}
 			raw, err := b.st.RawHistory(b.ctx(), part, "a", 1, 0, 10)
@@ -48,33 +47,33 @@ func TestCommitWritesAllOrNothing(t *testing.T) {
 			}
 			b.wantInbox("a", "e2")
 			b.wantWakeup("a", 2000) // something is unread
-			b.wantIndex("a", store.Running)
+			b.wantIndex("a", record.Running)
 		},
 		"rejected by the fence, another head or another inbox, it writes nothing": func(b *bench) {
 			b.started("a", "h1", 1)
 			_, err := b.ingest(0, 2, message("a", "e1", ""), message("a", "e2", ""))
 			b.must(err)
 			before := b.dump()
-			turn := store.Commit{
-				Instance: "a", Head: "h1", NewHead: "h2", From: store.Running, Pop: []string{"e1"}, Events: [][]byte{[]byte("x")},
-				Create: leases(7), Delete: leases(1), Record: &store.Record{},
+			turn := record.Commit{
+				Instance: "a", Head: "h1", NewHead: "h2", From: record.Running, Pop: []string{"e1"}, Events: [][]byte{[]byte("x")},
+				Create: leases(7), Delete: leases(1), Record: &record.Record{},
 			}
-			try := func(why string, want error, change func(c *store.Commit)) {
+			try := func(why string, want error, change func(c *record.Commit)) {
 				c := turn
 				change(&c)
 				if _, err := b.commit(c); !errors.Is(err, want) {
 					b.Errorf("%s: %v, want %v", why, err, want)
 				}
 			}
-			try("another head", store.ErrConflict, func(c *store.Commit) { c.Head = "h0" })
-			try("no head", store.ErrConflict, func(c *store.Commit) { c.Head = "" })
-			try("the inbox begins otherwise", store.ErrConflict, func(c *store.Commit) { c.Pop = []string{"e2"} })
-			try("only a part of the id", store.ErrConflict, func(c *store.Commit) { c.Pop = []string{"e"} })
-			try("more than the inbox has", store.ErrConflict, func(c *store.Commit) { c.Pop = []string{"e1", "e2", "e3"} })
+			try("another head", record.ErrConflict, func(c *record.Commit) { c.Head = "h0" })
+			try("no head", record.ErrConflict, func(c *record.Commit) { c.Head = "" })
+			try("the inbox begins otherwise", record.ErrConflict, func(c *record.Commit) { c.Pop = []string{"e2"} })
+			try("only a part of the id", record.ErrConflict, func(c *record.Commit) { c.Pop = []string{"e"} })
+			try("more than the inbox has", record.ErrConflict, func(c *record.Commit) { c.Pop = []string{"e1", "e2", "e3"} })
 			b.owner("another", time.Minute)
-			try("another owner", store.ErrFenced, func(*store.Commit) {})
+			try("another owner", record.ErrFenced, func(*record.Commit) {})
 			b.owner(token, -time.Millisecond)
-			try("an owner whose time is over", store.ErrFenced, func(*store.Commit) {})
+			try("an owner whose time is over", record.ErrFenced, func(*record.Commit) {})
 			if after := b.dump(); !maps.Equal(before, after) {
 				b.Errorf("something was written:\n%v\n%v", before, after)
 			}
@@ -83,9 +82,9 @@ func TestCommitWritesAllOrNothing(t *testing.T) {
 			b.started("a", "h1", 1)
 			_, err := b.ingest(0, 1, message("a", "e1", ""))
 			b.must(err)
-			turn := store.Commit{
-				Instance: "a", Head: "h1", NewHead: "h2", From: store.Running, Pop: []string{"e1"}, Events: [][]byte{[]byte("x")},
-				Create: leases(7), Delete: leases(1), Record: &store.Record{}, MaxUnread: 10,
+			turn := record.Commit{
+				Instance: "a", Head: "h1", NewHead: "h2", From: record.Running, Pop: []string{"e1"}, Events: [][]byte{[]byte("x")},
+				Create: leases(7), Delete: leases(1), Record: &record.Record{}, MaxUnread: 10,
 			}
 			_, err = b.commit(turn)
 			b.must(err)
@@ -104,9 +103,9 @@ func TestCommitWritesAllOrNothing(t *testing.T) {
 		"it creates leases before it deletes, and returns the holders of deleted ones": func(b *bench) {
 			b.started("a", "h1", 1, 2, 3)
 			b.claim("a", 2, 1, time.Second)
-			got, err := b.commit(store.Commit{
-				Instance: "a", Head: "h1", NewHead: "h2", From: store.Running, Events: [][]byte{[]byte("x")},
-				Create: leases(8, 9), Delete: leases(1, 2, 9), Record: &store.Record{},
+			got, err := b.commit(record.Commit{
+				Instance: "a", Head: "h1", NewHead: "h2", From: record.Running, Events: [][]byte{[]byte("x")},
+				Create: leases(8, 9), Delete: leases(1, 2, 9), Record: &record.Record{},
 			})
 			b.must(err)
 			if !maps.Equal(got.Workers, map[uint64]string{2: "w2"}) {
@@ -129,22 +128,22 @@ func TestCommitWritesAllOrNothing(t *testing.T) {
 		},
 		"an end moves the instance to its index, without wakeup and stall": func(b *bench) {
 			b.started("a", "h1")
-			_, err := b.reconcile(store.Reconciliation{Instance: "a", Head: "h1", Wakeup: b.now(), Stalled: "why"})
+			_, err := b.reconcile(record.Reconciliation{Instance: "a", Head: "h1", Wakeup: b.now(), Stalled: "why"})
 			b.must(err)
 			if rec, err := b.st.Record(b.ctx(), part, "a"); err != nil || !rec.Stalled {
 				b.Errorf("%+v, %v", rec, err)
 			}
-			_, err = b.commit(store.Commit{
-				Instance: "a", Head: "h1", NewHead: "h2", From: store.Running, Events: [][]byte{[]byte("end")},
-				Record: &store.Record{Status: store.Failed, Ended: 9, Events: 2, End: []byte("end")},
+			_, err = b.commit(record.Commit{
+				Instance: "a", Head: "h1", NewHead: "h2", From: record.Running, Events: [][]byte{[]byte("end")},
+				Record: &record.Record{Status: record.Failed, Ended: 9, Events: 2, End: []byte("end")},
 			})
 			b.must(err)
 			rec, err := b.st.Record(b.ctx(), part, "a")
 			b.must(err)
-			if rec.Status != store.Failed || rec.Ended != 9 || rec.Events != 2 || rec.Stalled || string(rec.End) != "end" || rec.Name != "n" {
+			if rec.Status != record.Failed || rec.Ended != 9 || rec.Events != 2 || rec.Stalled || string(rec.End) != "end" || rec.Name != "n" {
 				b.Errorf("%+v", rec)
 			}
-			b.wantIndex("a", store.Failed)
+			b.wantIndex("a", record.Failed)
 			b.wantNoWakeup("a")
 			if why, err := b.st.StalledReason(b.ctx(), part, "a"); err != nil || why != "" {
 				b.Errorf("still stalled: %q, %v", why, err)
@@ -156,7 +155,7 @@ func TestCommitWritesAllOrNothing(t *testing.T) {
 			b.must(err)
 			rec, err := b.st.Record(b.ctx(), part, "a")
 			b.must(err)
-			_, err = b.commit(store.Commit{Instance: "a", Head: "h1", From: store.Running, Pop: []string{"e1", "e2"}})
+			_, err = b.commit(record.Commit{Instance: "a", Head: "h1", From: record.Running, Pop: []string{"e1", "e2"}})
 			b.must(err)
 			b.wantInbox("a", "e3")
 			b.wantWakeup("a", 2000)
@@ -166,7 +165,7 @@ func TestCommitWritesAllOrNothing(t *testing.T) {
 				b.Errorf("%+v, was %+v", after, rec)
 			}
 			// If its reply was lost, the repeat conflicts, because the ids are gone; the owner then reads the inbox.
-			if _, err = b.commit(store.Commit{Instance: "a", Head: "h1", From: store.Running, Pop: []string{"e1", "e2"}}); !errors.Is(err, store.ErrConflict) {
+			if _, err = b.commit(record.Commit{Instance: "a", Head: "h1", From: record.Running, Pop: []string{"e1", "e2"}}); !errors.Is(err, record.ErrConflict) {
 				b.Errorf("%v, want ErrConflict", err)
 			}
 		},
@@ -178,7 +177,7 @@ func TestCommitWritesAllOrNothing(t *testing.T) {
 			}
 			turn := func(head, next string, keep, forgo []string, want ...string) {
 				b.Helper()
-				c := store.Commit{Instance: "a", Head: head, NewHead: next, From: store.Running, Events: [][]byte{[]byte("x")}, Record: &store.Record{}, Retain: keep, Release: forgo}
+				c := record.Commit{Instance: "a", Head: head, NewHead: next, From: record.Running, Events: [][]byte{[]byte("x")}, Record: &record.Record{}, Retain: keep, Release: forgo}
 				for range 2 { // the reply was lost
 					_, err := b.commit(c)
 					b.must(err)
@@ -200,7 +199,7 @@ func TestCommitWritesAllOrNothing(t *testing.T) {
 			b.must(b.rdb.RPush(b.ctx(), b.p.Inbox("a"), "b1\n1\n"+big+big, "b2\n1\n"+big, "b3\n1\n"+big, "b4\n1\n").Err())
 			head, sizes := 1, []int{}
 			for _, pop := range []string{"", "b1", "b2", "b3"} {
-				c := store.Commit{Instance: "a", Head: fmt.Sprint("h", head), NewHead: fmt.Sprint("h", head+1), From: store.Running, Events: [][]byte{[]byte("x")}, Record: &store.Record{}, MaxUnread: 3}
+				c := record.Commit{Instance: "a", Head: fmt.Sprint("h", head), NewHead: fmt.Sprint("h", head+1), From: record.Running, Events: [][]byte{[]byte("x")}, Record: &record.Record{}, MaxUnread: 3}
 				if pop != "" {
 					c.Pop = []string{pop}
 				}
@@ -222,14 +221,14 @@ func TestTenThousandActivitiesTakeOneScript(t *testing.T) {
 		"on every store": func(b *bench) {
 			const n = 10_000
 			ids, events := make([]uint64, n), make([][]byte, n)
-			event := bytes.Repeat([]byte("x"), store.CommitBytes/n)
+			event := bytes.Repeat([]byte("x"), record.CommitBytes/n)
 			for i := range ids {
 				ids[i], events[i] = uint64(i)+2, event
 			}
 			begin := time.Now()
-			_, err := b.commit(store.Commit{
+			_, err := b.commit(record.Commit{
 				Instance: "a", NewHead: "h1", Events: events, Create: leases(ids...),
-				Record: &store.Record{Name: "n", Origin: at(1), Execution: 1, Status: store.Running},
+				Record: &record.Record{Name: "n", Origin: at(1), Execution: 1, Status: record.Running},
 			})
 			b.must(err)
 			scheduled := time.Since(begin)
@@ -239,8 +238,8 @@ func TestTenThousandActivitiesTakeOneScript(t *testing.T) {
 				}
 			}
 			begin = time.Now()
-			got, err := b.commit(store.Commit{
-				Instance: "a", Head: "h1", NewHead: "h2", From: store.Running, Events: events, Delete: leases(ids...), Record: &store.Record{},
+			got, err := b.commit(record.Commit{
+				Instance: "a", Head: "h1", NewHead: "h2", From: record.Running, Events: events, Delete: leases(ids...), Record: &record.Record{},
 			})
 			b.must(err)
 			b.Logf("scheduled in %v, cancelled in %v", scheduled, time.Since(begin))
@@ -257,7 +256,7 @@ func TestTenThousandActivitiesTakeOneScript(t *testing.T) {
 	})
 }
 
-func (b *bench) wantIndex(instance string, want store.Status) {
+func (b *bench) wantIndex(instance string, want record.Status) {
 	b.Helper()
 	for _, st := range record.Statuses() {
 		err := b.rdb.ZScore(b.ctx(), b.p.Index(string(st)), instance).Err()
@@ -298,12 +297,12 @@ func TestRecordHasNoEmptyVersion(t *testing.T) {
 	each(t, map[string]func(b *bench){"by the first turn and later ones": func(b *bench) {
 		head := ""
 		for i, version := range []string{"", "v", ""} {
-			c := store.Commit{
+			c := record.Commit{
 				Instance: "a", Execution: 1, Head: head, NewHead: fmt.Sprint("h", i), Events: [][]byte{[]byte("one")},
-				Record: &store.Record{Name: "n", Version: version, Origin: at(1), Execution: 1, Status: store.Running, Created: 5},
+				Record: &record.Record{Name: "n", Version: version, Origin: at(1), Execution: 1, Status: record.Running, Created: 5},
 			}
 			if head != "" {
-				c.From = store.Running
+				c.From = record.Running
 			}
 			_, err := b.commit(c)
 			b.must(err)

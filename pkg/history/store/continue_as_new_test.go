@@ -8,15 +8,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawlrun/pawl/pkg/history/store"
+	"github.com/pawlrun/pawl/internal/record"
 )
 
 // next returns the commit that ends execution 1 of "a" and begins execution 2, with two events carried over.
-func next() store.Commit {
-	return store.Commit{
-		Instance: "a", Execution: 1, Head: "h1", NewHead: "h2", From: store.Running, Pop: []string{"e1"},
+func next() record.Commit {
+	return record.Commit{
+		Instance: "a", Execution: 1, Head: "h1", NewHead: "h2", From: record.Running, Pop: []string{"e1"},
 		Events: [][]byte{[]byte("e1 taken"), []byte("continued")}, Delete: leases(1),
-		Record:  &store.Record{Name: "n", Version: "v2", Origin: at(1), Execution: 2, Status: store.Running, Created: 5},
+		Record:  &record.Record{Name: "n", Version: "v2", Origin: at(1), Execution: 2, Status: record.Running, Created: 5},
 		Prepend: [][]byte{element("!c2.0"), element("c2.1"), element("c2.2")}, MaxUnread: 10,
 	}
 }
@@ -37,7 +37,7 @@ func ids(unread [][]byte) string {
 	return strings.Join(all, " ")
 }
 
-func (b *bench) record(instance string) *store.Record {
+func (b *bench) record(instance string) *record.Record {
 	b.Helper()
 	rec, err := b.st.Record(b.ctx(), part, instance)
 	b.must(err)
@@ -72,21 +72,21 @@ func TestContinueAsNewBeginsNextExecutionInOneCommit(t *testing.T) {
 			b.wantHistory(1, "[first e1 taken continued]")
 			b.wantHistory(2, "[]")
 			rec := b.record("a")
-			if rec.Execution != 2 || rec.Version != "v2" || rec.Events != 0 || rec.Head != "h2" || rec.Status != store.Running {
+			if rec.Execution != 2 || rec.Version != "v2" || rec.Events != 0 || rec.Head != "h2" || rec.Status != record.Running {
 				b.Errorf("%+v", rec)
 			}
 			if len(b.lease("a", 1)) > 0 {
 				b.Error("the lease of the old execution is still there")
 			}
-			b.wantIndex("a", store.Running)
+			b.wantIndex("a", record.Running)
 		},
 		"the next execution has leases and a history of its own": func(b *bench) {
 			b.begun()
 			_, err := b.commit(next())
 			b.must(err)
-			_, err = b.commit(store.Commit{
-				Instance: "a", Execution: 2, Head: "h2", NewHead: "h3", From: store.Running, Pop: []string{"!c2.0", "c2.1"},
-				Events: [][]byte{[]byte("started")}, Create: leases(1), Record: &store.Record{}, Wakeup: b.now() + 10_000,
+			_, err = b.commit(record.Commit{
+				Instance: "a", Execution: 2, Head: "h2", NewHead: "h3", From: record.Running, Pop: []string{"!c2.0", "c2.1"},
+				Events: [][]byte{[]byte("started")}, Create: leases(1), Record: &record.Record{}, Wakeup: b.now() + 10_000,
 			})
 			b.must(err)
 			b.wantHistory(1, "[first e1 taken continued]")
@@ -121,15 +121,15 @@ func TestContinueAsNewBeginsNextExecutionInOneCommit(t *testing.T) {
 			b.begun()
 			_, err := b.commit(next())
 			b.must(err)
-			_, err = b.commit(store.Commit{
-				Instance: "a", Execution: 2, Head: "h2", NewHead: "h3", From: store.Running, Pop: []string{"!c2.0"}, Events: [][]byte{[]byte("2")},
-				Record: &store.Record{Name: "n", Origin: at(1), Execution: 3, Status: store.Running}, Prepend: [][]byte{element("!c3.0")},
+			_, err = b.commit(record.Commit{
+				Instance: "a", Execution: 2, Head: "h2", NewHead: "h3", From: record.Running, Pop: []string{"!c2.0"}, Events: [][]byte{[]byte("2")},
+				Record: &record.Record{Name: "n", Origin: at(1), Execution: 3, Status: record.Running}, Prepend: [][]byte{element("!c3.0")},
 			})
 			b.must(err)
 			b.wantHistory(1, "[first e1 taken continued]")
-			turn := store.Commit{
-				Instance: "a", Execution: 3, Head: "h3", NewHead: "h4", From: store.Running, Pop: []string{"!c3.0"}, Events: [][]byte{[]byte("3")},
-				Record: &store.Record{}, Prune: 1,
+			turn := record.Commit{
+				Instance: "a", Execution: 3, Head: "h3", NewHead: "h4", From: record.Running, Pop: []string{"!c3.0"}, Events: [][]byte{[]byte("3")},
+				Record: &record.Record{}, Prune: 1,
 			}
 			for range 2 { // again after a lost reply
 				_, err = b.commit(turn)
@@ -141,7 +141,7 @@ func TestContinueAsNewBeginsNextExecutionInOneCommit(t *testing.T) {
 		},
 		"without anything to prune no history is removed": func(b *bench) {
 			b.begun()
-			_, err := b.commit(store.Commit{Instance: "a", Head: "h1", NewHead: "h2", From: store.Running, Events: [][]byte{[]byte("x")}, Record: &store.Record{}})
+			_, err := b.commit(record.Commit{Instance: "a", Head: "h1", NewHead: "h2", From: record.Running, Events: [][]byte{[]byte("x")}, Record: &record.Record{}})
 			b.must(err)
 			b.wantHistory(1, "[first x]")
 		},
@@ -170,7 +170,7 @@ func TestContinueAsNewBeginsNextExecutionInOneCommit(t *testing.T) {
 				want += " " + id
 			}
 			c := next()
-			c.MaxUnread = store.UnreadBatch
+			c.MaxUnread = record.UnreadBatch
 			got, err := b.commit(c)
 			b.must(err)
 			if ids(got.Unread) != want {
@@ -202,12 +202,12 @@ func TestContinueAsNewWithLostReplyIsRecognized(t *testing.T) {
 			b.begun()
 			_, err := b.commit(next())
 			b.must(err)
-			_, err = b.commit(store.Commit{
-				Instance: "a", Execution: 2, Head: "h2", NewHead: "h3", From: store.Running, Pop: []string{"!c2.0"}, Events: [][]byte{[]byte("started")}, Record: &store.Record{},
+			_, err = b.commit(record.Commit{
+				Instance: "a", Execution: 2, Head: "h2", NewHead: "h3", From: record.Running, Pop: []string{"!c2.0"}, Events: [][]byte{[]byte("started")}, Record: &record.Record{},
 			})
 			b.must(err)
 			before := b.dump()
-			if _, err := b.commit(next()); !errors.Is(err, store.ErrConflict) {
+			if _, err := b.commit(next()); !errors.Is(err, record.ErrConflict) {
 				b.Errorf("%v, want ErrConflict", err)
 			}
 			if after := b.dump(); !maps.Equal(before, after) {
@@ -216,11 +216,11 @@ func TestContinueAsNewWithLostReplyIsRecognized(t *testing.T) {
 		},
 		"a repeated turn still compares the length of the history": func(b *bench) {
 			b.begun()
-			turn := store.Commit{Instance: "a", Head: "h1", NewHead: "h2", From: store.Running, Events: [][]byte{[]byte("x")}, Record: &store.Record{}}
+			turn := record.Commit{Instance: "a", Head: "h1", NewHead: "h2", From: record.Running, Events: [][]byte{[]byte("x")}, Record: &record.Record{}}
 			_, err := b.commit(turn)
 			b.must(err)
 			b.must(b.rdb.RPop(b.ctx(), b.p.History("a", 1)).Err())
-			if _, err := b.commit(turn); !errors.Is(err, store.ErrConflict) {
+			if _, err := b.commit(turn); !errors.Is(err, record.ErrConflict) {
 				b.Errorf("%v, want ErrConflict", err)
 			}
 		},
@@ -232,7 +232,7 @@ func TestConflictingContinueAsNewWritesNothing(t *testing.T) {
 		"by the fence, the head, the inbox and the length of the history": func(b *bench) {
 			b.begun()
 			before := b.dump()
-			try := func(why string, want error, change func(c *store.Commit)) {
+			try := func(why string, want error, change func(c *record.Commit)) {
 				b.Helper()
 				c := next()
 				change(&c)
@@ -243,15 +243,15 @@ func TestConflictingContinueAsNewWritesNothing(t *testing.T) {
 					b.Errorf("%s: something was written:\n%v\n%v", why, before, after)
 				}
 			}
-			try("another head", store.ErrConflict, func(c *store.Commit) { c.Head = "h0" })
-			try("another inbox", store.ErrConflict, func(c *store.Commit) { c.Pop = []string{"e1", "e3"} })
-			try("another execution's history", store.ErrConflict, func(c *store.Commit) { c.Execution = 2 })
+			try("another head", record.ErrConflict, func(c *record.Commit) { c.Head = "h0" })
+			try("another inbox", record.ErrConflict, func(c *record.Commit) { c.Pop = []string{"e1", "e3"} })
+			try("another execution's history", record.ErrConflict, func(c *record.Commit) { c.Execution = 2 })
 			b.owner("another", time.Minute)
-			try("another owner", store.ErrFenced, func(*store.Commit) {})
+			try("another owner", record.ErrFenced, func(*record.Commit) {})
 		},
 		"by a store that was rolled back past the preceding turn": func(b *bench) {
 			b.started("a", "h0", 1) // the state after the rollback
-			if _, err := b.commit(next()); !errors.Is(err, store.ErrConflict) {
+			if _, err := b.commit(next()); !errors.Is(err, record.ErrConflict) {
 				b.Errorf("%v, want ErrConflict", err)
 			}
 			b.wantInbox("a", "")
@@ -280,7 +280,7 @@ func TestLostContinueAsNewIsDecidedAgain(t *testing.T) {
 			if ids(got.Unread) != "!c2.0 e2 e3" {
 				b.Errorf("answer %s", ids(got.Unread))
 			}
-			if _, err := b.commit(next()); !errors.Is(err, store.ErrConflict) { // a duplicate of the lost commit
+			if _, err := b.commit(next()); !errors.Is(err, record.ErrConflict) { // a duplicate of the lost commit
 				b.Errorf("%v, want ErrConflict", err)
 			}
 			b.wantInbox("a", "!c2.0 e2 e3")
@@ -292,20 +292,20 @@ func TestNewIncarnationKeepsNothingOfTheFormer(t *testing.T) {
 	each(t, map[string]func(b *bench){
 		"of its end, custom status, parent and outbox": func(b *bench) {
 			b.started("a", "h1")
-			_, err := b.ingest(0, 1, message("a", "s2", store.StartMessage))
+			_, err := b.ingest(0, 1, message("a", "s2", record.StartMessage))
 			b.must(err)
-			_, err = b.commit(store.Commit{
-				Instance: "a", Head: "h1", NewHead: "h2", From: store.Running, Events: [][]byte{[]byte("end")},
-				Record: &store.Record{
-					Name: "n", Origin: at(1), Execution: 1, Parent: parent("p"), Status: store.Failed, Ended: 9, End: []byte("end"),
-					Custom: custom("half way"), CustomVersion: 3, Produced: store.Watermark{Execution: 1, Event: 2}, Published: store.Watermark{Execution: 1, Event: 1},
+			_, err = b.commit(record.Commit{
+				Instance: "a", Head: "h1", NewHead: "h2", From: record.Running, Events: [][]byte{[]byte("end")},
+				Record: &record.Record{
+					Name: "n", Origin: at(1), Execution: 1, Parent: parent("p"), Status: record.Failed, Ended: 9, End: []byte("end"),
+					Custom: custom("half way"), CustomVersion: 3, Produced: record.Watermark{Execution: 1, Event: 2}, Published: record.Watermark{Execution: 1, Event: 1},
 				},
 			})
 			b.must(err)
-			b.wantIndex("a", store.Failed)
-			heir := store.Record{Name: "m", Version: "v", Origin: at(7), Execution: 2, Created: 8, Status: store.Running, Parent: parent("q"), NewIncarnation: true}
-			_, err = b.commit(store.Commit{
-				Instance: "a", Execution: 1, Head: "h2", NewHead: "h3", From: store.Failed, Pop: []string{"!s2"}, Record: &heir, Prepend: [][]byte{element("!c2.0")},
+			b.wantIndex("a", record.Failed)
+			heir := record.Record{Name: "m", Version: "v", Origin: at(7), Execution: 2, Created: 8, Status: record.Running, Parent: parent("q"), NewIncarnation: true}
+			_, err = b.commit(record.Commit{
+				Instance: "a", Execution: 1, Head: "h2", NewHead: "h3", From: record.Failed, Pop: []string{"!s2"}, Record: &heir, Prepend: [][]byte{element("!c2.0")},
 			})
 			b.must(err)
 			rec := b.record("a")
@@ -317,16 +317,16 @@ func TestNewIncarnationKeepsNothingOfTheFormer(t *testing.T) {
 			if got, want := fmt.Sprintf("%+v", *rec), fmt.Sprintf("%+v", heir); got != want {
 				b.Errorf("is   %s\nwant %s", got, want)
 			}
-			b.wantIndex("a", store.Running)
+			b.wantIndex("a", record.Running)
 			b.wantInbox("a", "!c2.0")
 			b.wantWakeup("a", 0)
 		},
 		"but keeps its own fields": func(b *bench) {
 			b.started("a", "h1")
-			mark := store.Watermark{Execution: 2, Event: 4}
-			_, err := b.commit(store.Commit{
-				Instance: "a", Head: "h1", NewHead: "h2", From: store.Running,
-				Record: &store.Record{Name: "n", Origin: at(2), Execution: 2, Status: store.Running, Produced: mark, Published: mark, Custom: custom("x"), CustomVersion: 1, NewIncarnation: true},
+			mark := record.Watermark{Execution: 2, Event: 4}
+			_, err := b.commit(record.Commit{
+				Instance: "a", Head: "h1", NewHead: "h2", From: record.Running,
+				Record: &record.Record{Name: "n", Origin: at(2), Execution: 2, Status: record.Running, Produced: mark, Published: mark, Custom: custom("x"), CustomVersion: 1, NewIncarnation: true},
 			})
 			b.must(err)
 			if rec := b.record("a"); rec.Produced != mark || rec.Published != mark || rec.CustomVersion != 1 || rec.HasPendingMessages() {

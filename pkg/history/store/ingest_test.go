@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/history/store"
 )
@@ -18,7 +19,7 @@ func TestIngestPushesEachInputOnce(t *testing.T) {
 		"it moves position and inputs together, and sets the wakeups to now": func(b *bench) {
 			got, err := b.ingest(0, 2, message("a", "e1", ""), message("a", "e2", ""), message("c", "e3", ""))
 			b.must(err)
-			want := []store.Ingested{{Unread: 1}, {Unread: 2}, {Unread: 1}}
+			want := []record.Ingested{{Unread: 1}, {Unread: 2}, {Unread: 1}}
 			if fmt.Sprint(got) != fmt.Sprint(want) {
 				b.Errorf("%v, want %v", got, want)
 			}
@@ -34,7 +35,7 @@ func TestIngestPushesEachInputOnce(t *testing.T) {
 				} else {
 					b.owner(token, left)
 				}
-				if _, err := b.ingest(0, 1, message("a", "e1", "")); !errors.Is(err, store.ErrFenced) {
+				if _, err := b.ingest(0, 1, message("a", "e1", "")); !errors.Is(err, record.ErrFenced) {
 					b.Errorf("%v, want ErrFenced", err)
 				}
 			}
@@ -44,7 +45,7 @@ func TestIngestPushesEachInputOnce(t *testing.T) {
 		},
 		"it rejects an ownership that lasts longer than possible": func(b *bench) {
 			b.must(b.rdb.HSet(b.ctx(), b.p.Owner(), "until", b.now()+3_600_000, "span", 5000).Err()) // the clock has stepped back
-			if _, err := b.ingest(0, 1, message("a", "e1", "")); !errors.Is(err, store.ErrFenced) {
+			if _, err := b.ingest(0, 1, message("a", "e1", "")); !errors.Is(err, record.ErrFenced) {
 				b.Errorf("%v, want ErrFenced", err)
 			}
 		},
@@ -60,7 +61,7 @@ func TestIngestPushesEachInputOnce(t *testing.T) {
 			_, err := b.ingest(0, 7, message("a", "e1", ""))
 			b.must(err)
 			for _, from := range []uint64{0, 6, 8} {
-				if _, err := b.ingest(from, 9, message("a", "e2", "")); !errors.Is(err, store.ErrConflict) {
+				if _, err := b.ingest(from, 9, message("a", "e2", "")); !errors.Is(err, record.ErrConflict) {
 					b.Errorf("from %d: %v, want ErrConflict", from, err)
 				}
 			}
@@ -69,7 +70,7 @@ func TestIngestPushesEachInputOnce(t *testing.T) {
 		},
 		"positions that differ by a nanosecond are distinct": func(b *bench) {
 			b.must(b.rdb.HSet(b.ctx(), b.p.Owner(), "seq", "1", "time", fmt.Sprint(at(1).Time+1)).Err())
-			if _, err := b.ingest(1, 2); !errors.Is(err, store.ErrConflict) {
+			if _, err := b.ingest(1, 2); !errors.Is(err, record.ErrConflict) {
 				b.Errorf("%v, want ErrConflict", err)
 			}
 		},
@@ -104,20 +105,20 @@ func TestIngestPushesEachInputOnce(t *testing.T) {
 		"a start is pushed in front of early inputs, and a second start after them": func(b *bench) {
 			_, err := b.ingest(0, 2, message("a", "e1", ""), message("a", "e2", ""))
 			b.must(err)
-			_, err = b.ingest(2, 5, message("a", "s3", store.StartMessage), message("a", "s4", store.StartMessage), message("a", "e5", ""))
+			_, err = b.ingest(2, 5, message("a", "s3", record.StartMessage), message("a", "s4", record.StartMessage), message("a", "e5", ""))
 			b.must(err)
 			b.wantInbox("a", "!s3 e1 e2 !s4 e5")
-			_, err = b.ingest(5, 6, message("a", "s6", store.StartMessage))
+			_, err = b.ingest(5, 6, message("a", "s6", record.StartMessage))
 			b.must(err)
 			b.wantInbox("a", "!s3 e1 e2 !s4 e5 !s6")
 		},
 		"a start without effect is dropped directly after another start": func(b *bench) {
-			got, err := b.ingest(0, 4, message("a", "s1", store.PlainStart), message("a", "s2", store.PlainStart), message("a", "e3", ""), message("a", "s4", store.PlainStart))
+			got, err := b.ingest(0, 4, message("a", "s1", record.PlainStart), message("a", "s2", record.PlainStart), message("a", "e3", ""), message("a", "s4", record.PlainStart))
 			b.must(err)
 			if got[0].Repeat || !got[1].Repeat || got[3].Repeat {
 				b.Errorf("%+v", got)
 			}
-			got, err = b.ingest(4, 6, message("a", "s5", store.PlainStart), message("a", "s6", store.StartMessage))
+			got, err = b.ingest(4, 6, message("a", "s5", record.PlainStart), message("a", "s6", record.StartMessage))
 			b.must(err)
 			if !got[0].Repeat || got[1].Repeat {
 				b.Errorf("%+v", got)
@@ -126,7 +127,7 @@ func TestIngestPushesEachInputOnce(t *testing.T) {
 		},
 		"the start of an existing instance is appended": func(b *bench) {
 			b.started("a", "h1")
-			got, err := b.ingest(0, 2, message("a", "e1", ""), message("a", "s2", store.StartMessage))
+			got, err := b.ingest(0, 2, message("a", "e1", ""), message("a", "s2", record.StartMessage))
 			b.must(err)
 			if !got[1].Exists || got[1].Unread != 2 {
 				b.Errorf("%+v", got)
@@ -134,17 +135,17 @@ func TestIngestPushesEachInputOnce(t *testing.T) {
 			b.wantInbox("a", "e1 !s2")
 		},
 		"a cancel is dropped without a start, and accepted after one": func(b *bench) {
-			got, err := b.ingest(0, 2, message("a", "c1", store.CancelMessage), message("a", "e2", ""))
+			got, err := b.ingest(0, 2, message("a", "c1", record.CancelMessage), message("a", "e2", ""))
 			b.must(err)
 			if !got[0].Unknown {
 				b.Errorf("%+v", got)
 			}
-			got, err = b.ingest(2, 4, message("a", "s3", store.StartMessage), message("a", "c4", store.CancelMessage))
+			got, err = b.ingest(2, 4, message("a", "s3", record.StartMessage), message("a", "c4", record.CancelMessage))
 			b.must(err)
 			if got[1].Unknown {
 				b.Errorf("%+v", got)
 			}
-			got, err = b.ingest(4, 5, message("a", "c5", store.CancelMessage)) // the start was not processed yet
+			got, err = b.ingest(4, 5, message("a", "c5", record.CancelMessage)) // the start was not processed yet
 			b.must(err)
 			if got[0].Unknown {
 				b.Errorf("%+v", got)
@@ -172,7 +173,7 @@ func TestFullInboxTakesMarkAndStart(t *testing.T) {
 			for i := range some {
 				some[i] = "e\n1\n"
 			}
-			for range store.InboxBound / chunk {
+			for range record.InboxBound / chunk {
 				fill.RPush(b.ctx(), b.p.Inbox("a"), some...)
 			}
 			_, err := fill.Exec(b.ctx())
@@ -192,7 +193,7 @@ func TestFullInboxTakesMarkAndStart(t *testing.T) {
 			if len(ends) != 2 || ends[0] != "e\n1\n" || ends[1][:5] != "full." {
 				b.Errorf("one mark is wanted at the end, and there is %q", ends)
 			}
-			got, err = b.ingest(4, 6, message("a", "s1", store.StartMessage), message("a", "s2", store.StartMessage))
+			got, err = b.ingest(4, 6, message("a", "s1", record.StartMessage), message("a", "s2", record.StartMessage))
 			b.must(err)
 			if got[0].Full || !got[1].Full {
 				b.Errorf("%+v", got)
@@ -225,7 +226,7 @@ func TestInboxIsBoundedByBytes(t *testing.T) {
 			}
 			n, err := b.rdb.LLen(b.ctx(), b.p.Inbox("a")).Result()
 			b.must(err)
-			if held := (n - 1) * largeBytes; full == 0 || held < store.InboxBytes*3/4 || held > store.InboxBytes+8*largeBytes {
+			if held := (n - 1) * largeBytes; full == 0 || held < record.InboxBytes*3/4 || held > record.InboxBytes+8*largeBytes {
 				b.Errorf("%d of 200 were dropped, and %d bytes are unread", full, held)
 			}
 			got, err := b.ingest(seq, seq+1, message("c", "e1", "")) // another instance
@@ -261,13 +262,13 @@ func TestInboxIsBoundedByBytes(t *testing.T) {
 			if mark := b.inbox("a0"); !strings.HasSuffix(mark, " full.8") || strings.Count(mark, "full.") != 1 {
 				b.Errorf("a0 has %q", mark)
 			}
-			got, err := b.ingest(seq, seq+3, message("c", "s1", store.StartMessage), message("c", "e1", ""), large("c", 9, 1)[0]) // other instances are not affected
+			got, err := b.ingest(seq, seq+3, message("c", "s1", record.StartMessage), message("c", "e1", ""), large("c", 9, 1)[0]) // other instances are not affected
 			b.must(err)
 			if got[0].Early || got[1].Early || got[2].Early {
 				b.Errorf("%+v", got)
 			}
 			seq += 3
-			_, err = b.ingest(seq, seq+1, message("a0", "s2", store.StartMessage)) // frees room
+			_, err = b.ingest(seq, seq+1, message("a0", "s2", record.StartMessage)) // frees room
 			b.must(err)
 			seq++
 			if early := take("d"); early != 1 {
@@ -279,7 +280,7 @@ func TestInboxIsBoundedByBytes(t *testing.T) {
 					if pop == nil {
 						pop = strings.Fields(b.inbox(id))
 					}
-					_, err := b.commit(store.Commit{Instance: id, Pop: pop})
+					_, err := b.commit(record.Commit{Instance: id, Pop: pop})
 					b.must(err)
 				}
 			}
@@ -291,11 +292,11 @@ func TestInboxIsBoundedByBytes(t *testing.T) {
 const largeBytes = 512 << 10
 
 // large returns n events of half a MiB each.
-func large(instance string, seq uint64, n int) []store.Message {
-	out := make([]store.Message, n)
+func large(instance string, seq uint64, n int) []record.Message {
+	out := make([]record.Message, n)
 	for i := range out {
 		el := history.Element{ID: fmt.Sprint("e", seq+uint64(i)), At: 1_790_000_000_000, Body: make([]byte, largeBytes)}
-		out[i] = store.Message{Instance: instance, Element: el.Encode()}
+		out[i] = record.Message{Instance: instance, Element: el.Encode()}
 	}
 	return out
 }

@@ -19,7 +19,7 @@ type instanceCheck struct {
 	*subject
 
 	keys        redisx.Part
-	loaded      Loaded
+	loaded      record.Loaded
 	completions [][]byte           // the whole inbox, if a lease is missing
 	leases      map[heldKey]string // effect ids
 	state       *history.State     // state of the current execution
@@ -72,7 +72,7 @@ func (x *instanceCheck) run() {
 }
 
 // record compares the record with the history.
-func (x *instanceCheck) record(rec *Record) {
+func (x *instanceCheck) record(rec *record.Record) {
 	s := x.state
 	switch {
 	case s.Started == nil && rec.Events == 0 && s.Len == 0 && x.startFirst():
@@ -84,9 +84,9 @@ func (x *instanceCheck) record(rec *Record) {
 		x.violationf("the record belongs to another start than the history")
 	case s.Len < rec.Events:
 		x.violationf("the record has %d events, but the history has %d", rec.Events, s.Len)
-	case (rec.Status == Paused) != (s.PausedBy() != nil && s.End == nil) && !x.rewinding():
+	case (rec.Status == record.Paused) != (s.PausedBy() != nil && s.End == nil) && !x.rewinding():
 		x.violationf("status is %s, but the history has a pause: %v", rec.Status, s.PausedBy() != nil)
-	case rec.Status != Paused && s.Started != nil && (rec.Status == Pending) != (s.End == nil && s.Waiting(1)):
+	case rec.Status != record.Paused && s.Started != nil && (rec.Status == record.Pending) != (s.End == nil && s.Waiting(1)):
 		x.violationf("status is %s, but the instance waits at its limit: %v", rec.Status, s.Waiting(1))
 	case rec.Status.Ended() != (s.End != nil):
 		x.violationf("status is %s, but the history has ended: %v", rec.Status, s.End != nil)
@@ -103,29 +103,29 @@ func (x *instanceCheck) startFirst() bool {
 
 // rewinding reports whether the instance was rewound and its code has not processed that yet: its activities have no leases.
 func (x *instanceCheck) rewinding() bool {
-	return len(x.loaded.Unread) > 0 && bytes.HasPrefix(x.loaded.Unread[0], []byte(RewoundMark))
+	return len(x.loaded.Unread) > 0 && bytes.HasPrefix(x.loaded.Unread[0], []byte(record.RewoundMark))
 }
 
 // watermarks compares the outbox watermark with the messages of the history.
-func (x *instanceCheck) watermarks(rec *Record) {
+func (x *instanceCheck) watermarks(rec *record.Record) {
 	if rec.Produced.Before(rec.Published) {
 		x.violationf("messages up to %s are published, but the last one produced is %s", rec.Published, rec.Produced)
 	}
 	switch {
 	case rec.Produced.Execution > rec.Execution || rec.Produced.Execution == rec.Execution && rec.Produced.Event > x.state.Len:
-		x.violationf("messages up to %s are pending, but the history ends at %s", rec.Produced, Watermark{Execution: rec.Execution, Event: x.state.Len})
+		x.violationf("messages up to %s are pending, but the history ends at %s", rec.Produced, record.Watermark{Execution: rec.Execution, Event: x.state.Len})
 	case rec.HasPendingMessages() && rec.Produced.Execution < rec.Execution && rec.Produced.Event > uint64(len(x.loaded.Previous)):
 		x.violationf("messages up to %s are pending, but the history of that execution has %d events", rec.Produced, len(x.loaded.Previous))
 	}
 	if ms := x.state.PendingMessages(); len(ms) > 0 {
-		if last := (Watermark{Execution: rec.Execution, Event: ms[len(ms)-1].ID}); rec.Produced.Before(last) {
+		if last := (record.Watermark{Execution: rec.Execution, Event: ms[len(ms)-1].ID}); rec.Produced.Before(last) {
 			x.violationf("event %d has a pending message, but the last one in the record is %q", last.Event, rec.Produced)
 		}
 	}
 }
 
 // retained compares the retained slots of the record with the tickets of the history.
-func (x *instanceCheck) retained(rec *Record) {
+func (x *instanceCheck) retained(rec *record.Record) {
 	var want []string
 	for _, k := range x.state.Tickets() {
 		if k.Limit.Retain && !k.Waiting {
@@ -237,7 +237,7 @@ func (x *instanceCheck) wakeups() {
 		if x.listed && !ahead {
 			x.violationf("is listed as stalled, but has neither a record nor unread inputs")
 		}
-	case rec != nil && rec.Status == Paused && s.AdmittedLen()+s.ChildLen() == 0: // nothing is due
+	case rec != nil && rec.Status == record.Paused && s.AdmittedLen()+s.ChildLen() == 0: // nothing is due
 	case !x.due && (len(x.loaded.Unread) > 0 || s.End == nil && s.OutstandingLen()+s.ChildLen()+s.TimerLen()+s.WaitingLen() > 0):
 		x.violationf("is not scheduled, but has %d unread inputs, %d activities and %d children outstanding and %d timers",
 			len(x.loaded.Unread), s.OutstandingLen(), s.ChildLen(), s.TimerLen())
@@ -263,7 +263,7 @@ func score(v any) (float64, error) {
 }
 
 // executionOf returns the current execution; 0 without a record.
-func executionOf(r *Record) uint64 {
+func executionOf(r *record.Record) uint64 {
 	if r == nil {
 		return 0
 	}

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/history/store"
@@ -25,7 +26,7 @@ func TestDueReadsAndReconciliationsAreJoinedAsArrays(t *testing.T) {
 	st := store.New(run, space)
 	answers := make(chan error, 3*partitions)
 	due := func(p int) {
-		st.Due(store.Tenure{Part: p, Token: "t"}, 8, func(_ store.DueSet, err error) { answers <- err })
+		st.Due(store.Tenure{Part: p, Token: "t"}, 8, func(_ record.DueSet, err error) { answers <- err })
 	}
 	held := redistest.Hold(rdb)
 	for p := range 2 { // the number of outstanding calls
@@ -34,7 +35,7 @@ func TestDueReadsAndReconciliationsAreJoinedAsArrays(t *testing.T) {
 	}
 	for p := range partitions {
 		due(p)
-		st.Reconcile(store.Tenure{Part: p, Token: "t"}, &store.Reconciliation{Instance: "i", Execution: 1}, func(_ store.Reconciled, err error) { answers <- err })
+		st.Reconcile(store.Tenure{Part: p, Token: "t"}, &record.Reconciliation{Instance: "i", Execution: 1}, func(_ record.Reconciled, err error) { answers <- err })
 	}
 	held.Release()
 	for range 2 + 2*partitions {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redisx"
 )
 
@@ -19,10 +20,10 @@ var (
 // Row is an instance in a list.
 type Row struct {
 	Instance string
-	Status   Status // status of the index that contains the instance
-	Updated  int64  // time at which it reached the status, Unix ms
+	Status   record.Status // status of the index that contains the instance
+	Updated  int64         // time at which it reached the status, Unix ms
 	// Record has no payloads, watermarks and tickets, and End only if the instance failed; nil: it cannot be read, see Problem.
-	Record  *Record
+	Record  *record.Record
 	Problem string // error of reading the record
 	Stalled string // reason for which the instance is stalled; empty: it is not
 }
@@ -38,20 +39,20 @@ type Page struct {
 
 // ListQuery selects instances.
 type ListQuery struct {
-	Statuses []Status
+	Statuses []record.Status
 	// Updated and Instance are the position after which the rows begin; Instance "": at the first row.
 	Updated  int64
 	Instance string
 	Oldest   bool // in reverse order
 	Limit    int  // number of rows; 0: 100; at most 500
 
-	IDs    []string                              // only these instances; nil: all
-	Prefix string                                // only instances whose id begins with it
-	Ranges []Range                               // only instances with a number in each range
-	Values []Values                              // only instances with one of the values in each; at most MaxSets values per field
-	Span   func(Status) (from, until int64)      // only rows whose Updated is within the returned times, both included; nil: all
-	Pick   func(instance string) bool            // decides before the record is read; nil: all pass
-	Keep   func(instance string, _ *Record) bool // decides on the record; not called for records that cannot be read; nil: all pass
+	IDs    []string                                     // only these instances; nil: all
+	Prefix string                                       // only instances whose id begins with it
+	Ranges []Range                                      // only instances with a number in each range
+	Values []Values                                     // only instances with one of the values in each; at most MaxSets values per field
+	Span   func(record.Status) (from, until int64)      // only rows whose Updated is within the returned times, both included; nil: all
+	Pick   func(instance string) bool                   // decides before the record is read; nil: all pass
+	Keep   func(instance string, _ *record.Record) bool // decides on the record; not called for records that cannot be read; nil: all pass
 
 	brief     bool // look up few instances, because time is limited
 	anyStatus bool // the statuses of rows do not matter if the query selects all of them
@@ -229,7 +230,7 @@ func (s *Reader) fill(ctx context.Context, rows []Row, part func(i int) int) err
 	var round readRound
 	for i := range rows {
 		row, fields := &rows[i], listed
-		if row.Status == Failed {
+		if row.Status == record.Failed {
 			fields = listedFailed
 		}
 		call := redisx.Command(append([]any{"HMGET", s.space.Part(part(i)).Instance(row.Instance)}, fields...)...)
@@ -261,7 +262,7 @@ func (s *Reader) fillStalled(ctx context.Context, rows []Row, part func(i int) i
 }
 
 // listedRecord parses the reply to HMGET of a record; nil: there is no record.
-func listedRecord(instance string, v any, err error) (*Record, error) {
+func listedRecord(instance string, v any, err error) (*record.Record, error) {
 	if err != nil {
 		return nil, fmt.Errorf("instance %s: read the record: %w", instance, err)
 	}

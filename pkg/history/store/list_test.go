@@ -23,16 +23,16 @@ func TestListPagesWithinOneMillisecond(t *testing.T) {
 		var all []place
 		for i := range 40 {
 			p := place{fmt.Sprintf("i-%02d", i), part, 1_790_000_000_000 + int64(i/13)}
-			status, name := store.Running, "even"
+			status, name := record.Running, "even"
 			if i%3 == 0 {
-				status = store.Completed
+				status = record.Completed
 			}
 			if i%2 == 1 {
 				name = "odd"
 			}
-			_, err := b.commit(store.Commit{
+			_, err := b.commit(record.Commit{
 				Instance: p.id, NewHead: "head", Events: [][]byte{[]byte("first")},
-				Record: &store.Record{Name: name, Version: "1", Origin: at(1), Execution: 1, Status: status, Created: 5},
+				Record: &record.Record{Name: name, Version: "1", Origin: at(1), Execution: 1, Status: status, Created: 5},
 			})
 			b.must(err)
 			if n := b.rdb.ZAdd(b.ctx(), b.p.Index(string(status)), redis.Z{Score: float64(p.at), Member: p.id}).Val(); n != 0 {
@@ -49,8 +49,8 @@ func TestListPagesWithinOneMillisecond(t *testing.T) {
 				pass func(string) bool
 			}{
 				"all":           {store.ListQuery{}, func(string) bool { return true }},
-				"even":          {store.ListQuery{Keep: func(id string, _ *store.Record) bool { return even(id) }}, even},
-				"none":          {store.ListQuery{Keep: func(string, *store.Record) bool { return false }}, func(string) bool { return false }},
+				"even":          {store.ListQuery{Keep: func(id string, _ *record.Record) bool { return even(id) }}, even},
+				"none":          {store.ListQuery{Keep: func(string, *record.Record) bool { return false }}, func(string) bool { return false }},
 				"one value":     {store.ListQuery{Values: []store.Values{{Field: "orchestration", Of: []string{"even"}}}}, even},
 				"two values":    {store.ListQuery{Values: []store.Values{{Field: "orchestration", Of: []string{"even", "odd", "no"}}}}, func(string) bool { return true }},
 				"two terms":     {store.ListQuery{Values: []store.Values{{Field: "version", Of: []string{"1"}}, {Field: "orchestration", Of: []string{"even"}}}}, even},
@@ -78,9 +78,9 @@ func TestListPagesWithinOneMillisecond(t *testing.T) {
 func TestListByPrefixReadsFewOrchestrations(t *testing.T) {
 	each(t, map[string]func(b *bench){"": func(b *bench) {
 		for _, id := range []string{"i-1", "i-2", "j-1"} {
-			_, err := b.commit(store.Commit{
+			_, err := b.commit(record.Commit{
 				Instance: id, NewHead: "head", Events: [][]byte{[]byte("first")},
-				Record: &store.Record{Name: "known", Origin: at(1), Execution: 1, Status: store.Running, Created: 5},
+				Record: &record.Record{Name: "known", Origin: at(1), Execution: 1, Status: record.Running, Created: 5},
 			})
 			b.must(err)
 		}
@@ -109,15 +109,15 @@ type place struct {
 }
 
 // begin commits an instance in a partition, with the time since which it has its status.
-func (b *bench) begin(p place, rec store.Record) {
+func (b *bench) begin(p place, rec record.Record) {
 	b.Helper()
 	own := store.Tenure{Part: p.part, Token: token}
 	keys := b.space.Part(p.part)
 	b.must(b.rdb.HSet(b.ctx(), keys.Owner(), "owner", token, "until", b.now()+60_000, "span", 60_000).Err())
 	rec.Origin, rec.Execution, rec.Created = at(1), 1, 5
-	c := store.Commit{Instance: p.id, Execution: 1, NewHead: "head", Events: [][]byte{[]byte("first")}, Record: &rec}
+	c := record.Commit{Instance: p.id, Execution: 1, NewHead: "head", Events: [][]byte{[]byte("first")}, Record: &rec}
 	c.Reindex(nil)
-	_, err := redistest.Answer(func(done func(store.Committed, error)) { b.st.Commit(own, &c, done) })
+	_, err := redistest.Answer(func(done func(record.Committed, error)) { b.st.Commit(own, &c, done) })
 	b.must(err)
 	b.must(b.rdb.ZAdd(b.ctx(), keys.Index(string(rec.Status)), redis.Z{Score: float64(p.at), Member: p.id}).Err())
 }
@@ -166,7 +166,7 @@ func TestListOfSeveralPartitionsIsInOrder(t *testing.T) {
 			if i >= 25 { // the latest
 				p.part = 6
 			}
-			b.begin(p, store.Record{Name: []string{"even", "odd"}[i%2], Status: []store.Status{store.Running, store.Completed}[i/2%2]})
+			b.begin(p, record.Record{Name: []string{"even", "odd"}[i%2], Status: []record.Status{record.Running, record.Completed}[i/2%2]})
 			all = append(all, p)
 		}
 		b.must(b.rdb.ZAdd(b.ctx(), b.space.Part(4).Index("running"), redis.Z{Score: base + 3, Member: "purged"}).Err())
@@ -177,7 +177,7 @@ func TestListOfSeveralPartitionsIsInOrder(t *testing.T) {
 				pass func(i int) bool
 			}{
 				"all":      {store.ListQuery{}, func(int) bool { return true }},
-				"records":  {store.ListQuery{Keep: func(_ string, rec *store.Record) bool { return rec.Name == "odd" }}, func(i int) bool { return i%2 == 1 }},
+				"records":  {store.ListQuery{Keep: func(_ string, rec *record.Record) bool { return rec.Name == "odd" }}, func(i int) bool { return i%2 == 1 }},
 				"a value":  {store.ListQuery{Values: []store.Values{{Field: "orchestration", Of: []string{"even"}}}}, func(i int) bool { return i%2 == 0 }},
 				"a prefix": {store.ListQuery{Prefix: "i-1"}, func(i int) bool { return i/10 == 1 }},
 			} {
@@ -218,7 +218,7 @@ func TestNumbersAreFoundThroughSets(t *testing.T) {
 		}
 		for i := range n {
 			b.begin(place{fmt.Sprintf("i-%03d", i), part, 1_790_000_000_000 + int64(i)},
-				store.Record{Name: []string{"even", "odd"}[i%2], Status: store.Running, Attributes: `{"items":` + items(i) + `}`})
+				record.Record{Name: []string{"even", "odd"}[i%2], Status: record.Running, Attributes: `{"items":` + items(i) + `}`})
 		}
 		for name, c := range map[string]struct {
 			q    store.ListQuery
@@ -276,7 +276,7 @@ func TestStalledInstancesAreInASet(t *testing.T) {
 		}
 		reconcile := func(id, head, why string) {
 			b.Helper()
-			_, err := b.reconcile(store.Reconciliation{Instance: id, Head: head, MaxClaims: 3, Wakeup: b.now() + 60_000, Stalled: why})
+			_, err := b.reconcile(record.Reconciliation{Instance: id, Head: head, MaxClaims: 3, Wakeup: b.now() + 60_000, Stalled: why})
 			b.must(err)
 		}
 		b.started("a", "h1")
@@ -286,20 +286,20 @@ func TestStalledInstancesAreInASet(t *testing.T) {
 		reconcile("b", "h1", "blocked")
 		reconcile("b", "h1", "") // keeps the recorded reason
 		listed("a no code, b blocked")
-		reconcile("b", "h1", store.NotStalled)
+		reconcile("b", "h1", record.NotStalled)
 		listed("a no code")
 		reconcile("b", "h1", "blocked")
-		_, err := b.commit(store.Commit{
-			Instance: "b", Head: "h1", NewHead: "h2", From: store.Running, Events: [][]byte{[]byte("second")},
-			Record: &store.Record{Name: "n", Execution: 1, Status: store.Running},
+		_, err := b.commit(record.Commit{
+			Instance: "b", Head: "h1", NewHead: "h2", From: record.Running, Events: [][]byte{[]byte("second")},
+			Record: &record.Record{Name: "n", Execution: 1, Status: record.Running},
 		})
 		b.must(err)
 		listed("a no code")
-		w := store.Rewind{
-			Instance: "a", Execution: 1, Keep: 1, Head: "h1", NewHead: "h2", From: store.Running, To: store.Running,
+		w := record.Rewind{
+			Instance: "a", Execution: 1, Keep: 1, Head: "h1", NewHead: "h2", From: record.Running, To: record.Running,
 			Prepend: [][]byte{history.Element{ID: "!r2.0", At: 1, Body: []byte("again")}.Encode()},
 		}
-		_, err = redistest.Answer(func(done func(store.Committed, error)) { b.st.Rewind(b.own, &w, done) })
+		_, err = redistest.Answer(func(done func(record.Committed, error)) { b.st.Rewind(b.own, &w, done) })
 		b.must(err)
 		listed("")
 	}})

@@ -14,12 +14,12 @@ import (
 // Load reads an instance: its record, the head of its inbox, its history unless it has ended, and the history of an ended execution
 // with pending messages. If a history cannot be decoded, the error matches history.ErrCorrupt or history.ErrNewerVersion, and
 // everything else that was read is returned, too.
-func (s *Reader) Load(ctx context.Context, part int, instance string) (Loaded, error) {
+func (s *Reader) Load(ctx context.Context, part int, instance string) (record.Loaded, error) {
 	rec, err := s.Record(ctx, part, instance)
 	if err != nil {
-		return Loaded{}, err
+		return record.Loaded{}, err
 	}
-	out := Loaded{Record: rec}
+	out := record.Loaded{Record: rec}
 	if out.Unread, err = s.Unread(ctx, part, instance); err != nil || rec == nil {
 		return out, err
 	}
@@ -36,13 +36,13 @@ func (s *Reader) Load(ctx context.Context, part int, instance string) (Loaded, e
 }
 
 // Record reads the record of an instance; nil if there is none.
-func (s *Reader) Record(ctx context.Context, part int, instance string) (*Record, error) {
+func (s *Reader) Record(ctx context.Context, part int, instance string) (*record.Record, error) {
 	v, err := s.run.Do(ctx, redisx.Command("HGETALL", s.space.Part(part).Instance(instance)))
 	return recordOf(instance, v, err)
 }
 
 // recordOf parses the reply to HGETALL of a record.
-func recordOf(instance string, v any, err error) (*Record, error) {
+func recordOf(instance string, v any, err error) (*record.Record, error) {
 	if err != nil {
 		return nil, fmt.Errorf("instance %s: read the record: %w", instance, err)
 	}
@@ -140,7 +140,7 @@ func (s *Reader) Unread(ctx context.Context, part int, instance string) ([][]byt
 }
 
 func (s *Reader) unreadCall(part int, instance string) redisx.Call {
-	return redisx.Call{Script: s.unread, Keys: []string{s.space.Part(part).Inbox(instance)}, Args: []any{UnreadBatch, record.UnreadBytes}}
+	return redisx.Call{Script: s.unread, Keys: []string{s.space.Part(part).Inbox(instance)}, Args: []any{record.UnreadBatch, record.UnreadBytes}}
 }
 
 // unread parses the reply to unreadCall.

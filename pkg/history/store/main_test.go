@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -84,28 +85,28 @@ func (b *bench) now() int64 {
 	return t.UnixMilli()
 }
 
-func (b *bench) ingest(from, to uint64, ms ...store.Message) ([]store.Ingested, error) {
-	return redistest.Answer(func(done func([]store.Ingested, error)) {
-		b.st.Ingest(b.own, at(from), at(to), ms, func(_ int64, a []store.Ingested, err error) { done(a, err) })
+func (b *bench) ingest(from, to uint64, ms ...record.Message) ([]record.Ingested, error) {
+	return redistest.Answer(func(done func([]record.Ingested, error)) {
+		b.st.Ingest(b.own, at(from), at(to), ms, func(_ int64, a []record.Ingested, err error) { done(a, err) })
 	})
 }
 
-func (b *bench) commit(c store.Commit) (store.Committed, error) {
+func (b *bench) commit(c record.Commit) (record.Committed, error) {
 	if c.Execution == 0 {
 		c.Execution = 1
 	}
 	was, _ := b.st.Record(b.ctx(), part, c.Instance)
 	c.Reindex(was)
-	return redistest.Answer(func(done func(store.Committed, error)) { b.st.Commit(b.own, &c, done) })
+	return redistest.Answer(func(done func(record.Committed, error)) { b.st.Commit(b.own, &c, done) })
 }
 
-func (b *bench) reconcile(l store.Reconciliation) (store.Reconciled, error) {
+func (b *bench) reconcile(l record.Reconciliation) (record.Reconciled, error) {
 	l.Execution = 1
-	return redistest.Answer(func(done func(store.Reconciled, error)) { b.st.Reconcile(b.own, &l, done) })
+	return redistest.Answer(func(done func(record.Reconciled, error)) { b.st.Reconcile(b.own, &l, done) })
 }
 
-func (b *bench) due(n int) (store.DueSet, error) {
-	return redistest.Answer(func(done func(store.DueSet, error)) { b.st.Due(b.own, n, done) })
+func (b *bench) due(n int) (record.DueSet, error) {
+	return redistest.Answer(func(done func(record.DueSet, error)) { b.st.Due(b.own, n, done) })
 }
 
 // at returns a position whose time exceeds the exact integers of Lua.
@@ -120,13 +121,13 @@ func element(id string) []byte {
 	return history.Element{ID: id, At: 1_790_000_000_000, Body: []byte("body of " + id)}.Encode()
 }
 
-func message(instance, id string, kind store.MessageKind) store.Message {
+func message(instance, id string, kind record.MessageKind) record.Message {
 	name := id
-	if kind == store.StartMessage || kind == store.PlainStart {
+	if kind == record.StartMessage || kind == record.PlainStart {
 		name = "!" + id
 		id = ""
 	}
-	return store.Message{Instance: instance, ID: id, Kind: kind, Element: element(name)}
+	return record.Message{Instance: instance, ID: id, Kind: kind, Element: element(name)}
 }
 
 // inbox returns the ids in an inbox, separated by spaces.
@@ -183,17 +184,17 @@ func (b *bench) wantInbox(instance, ids string) {
 // started commits the first turn of an instance, which schedules activities with the given event ids.
 func (b *bench) started(instance, head string, activities ...uint64) {
 	b.Helper()
-	_, err := b.commit(store.Commit{
+	_, err := b.commit(record.Commit{
 		Instance: instance, NewHead: head, Events: [][]byte{[]byte("first")}, Create: leases(activities...),
-		Record: &store.Record{Name: "n", Origin: at(1), Execution: 1, Status: store.Running, Created: 5}, Wakeup: b.now() + 10_000,
+		Record: &record.Record{Name: "n", Origin: at(1), Execution: 1, Status: record.Running, Created: 5}, Wakeup: b.now() + 10_000,
 	})
 	b.must(err)
 }
 
-func leases(activities ...uint64) []store.Lease {
-	var out []store.Lease
+func leases(activities ...uint64) []record.Lease {
+	var out []record.Lease
 	for _, a := range activities {
-		out = append(out, store.Lease{Activity: a, Effect: fmt.Sprint("e", a)})
+		out = append(out, record.Lease{Activity: a, Effect: fmt.Sprint("e", a)})
 	}
 	return out
 }

@@ -6,10 +6,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/history/store"
 )
 
 func TestOutOfMemoryRunningWorkContinues(t *testing.T) {
@@ -32,31 +32,31 @@ func TestOutOfMemoryRunningWorkContinues(t *testing.T) {
 			if got, err := b.due(10); err != nil || len(got.Instances) != 1 {
 				b.Errorf("due: %+v, %v", got, err)
 			}
-			got, err := b.reconcile(store.Reconciliation{Instance: "a", Head: "h1", Leases: leases(1, 2), MaxClaims: 3, Wakeup: b.now() + 10_000, Stalled: "why"})
-			if err != nil || got.Leases[0].Status != store.ClaimExpired {
+			got, err := b.reconcile(record.Reconciliation{Instance: "a", Head: "h1", Leases: leases(1, 2), MaxClaims: 3, Wakeup: b.now() + 10_000, Stalled: "why"})
+			if err != nil || got.Leases[0].Status != record.ClaimExpired {
 				b.Errorf("reconciliation: %+v, %v", got, err)
 			}
 		},
 		"a turn that starts nothing is written": func(b *bench) {
 			b.started("a", "h1", 1)
 			s.OutOfMemory(t)
-			_, err := b.commit(store.Commit{
-				Instance: "a", Head: "h1", NewHead: "h2", From: store.Running, Events: [][]byte{[]byte("second")}, Delete: leases(1),
-				Record: &store.Record{Name: "n", Execution: 1, Status: store.Running},
+			_, err := b.commit(record.Commit{
+				Instance: "a", Head: "h1", NewHead: "h2", From: record.Running, Events: [][]byte{[]byte("second")}, Delete: leases(1),
+				Record: &record.Record{Name: "n", Execution: 1, Status: record.Running},
 			})
 			b.must(err)
-			_, err = b.commit(store.Commit{
-				Instance: "a", Head: "h2", NewHead: "h3", From: store.Running, Events: [][]byte{[]byte("the end")},
-				Record: &store.Record{Name: "n", Execution: 1, Status: store.Completed, Ended: 5},
+			_, err = b.commit(record.Commit{
+				Instance: "a", Head: "h2", NewHead: "h3", From: record.Running, Events: [][]byte{[]byte("the end")},
+				Record: &record.Record{Name: "n", Execution: 1, Status: record.Completed, Ended: 5},
 			})
 			b.must(err)
 		},
 		"a turn that starts something is rejected, and written later": func(b *bench) {
 			b.started("a", "h1")
 			s.OutOfMemory(t)
-			c := store.Commit{
-				Instance: "a", Head: "h1", NewHead: "h2", From: store.Running, Events: [][]byte{[]byte("second")}, Create: leases(2),
-				Record: &store.Record{Name: "n", Execution: 1, Status: store.Running},
+			c := record.Commit{
+				Instance: "a", Head: "h1", NewHead: "h2", From: record.Running, Events: [][]byte{[]byte("second")}, Create: leases(2),
+				Record: &record.Record{Name: "n", Execution: 1, Status: record.Running},
 			}
 			_, err := b.commit(c)
 			rejected("commit", err)
@@ -71,12 +71,12 @@ func TestOutOfMemoryRunningWorkContinues(t *testing.T) {
 			b.started("a", "h1", 1)
 			b.must(rdb.RPush(b.ctx(), b.p.History("a", 2), "of a rewind that Redis has lost").Err())
 			s.OutOfMemory(t)
-			w := store.Rewind{
-				Instance: "a", Execution: 1, Keep: 1, Head: "h1", NewHead: "h2", From: store.Running, To: store.Running, Delete: leases(1),
+			w := record.Rewind{
+				Instance: "a", Execution: 1, Keep: 1, Head: "h1", NewHead: "h2", From: record.Running, To: record.Running, Delete: leases(1),
 				Prepend: [][]byte{history.Element{ID: "!r2.0", At: 1, Body: []byte("again")}.Encode()},
 			}
 			rewind := func() error {
-				_, err := redistest.Answer(func(done func(store.Committed, error)) { b.st.Rewind(b.own, &w, done) })
+				_, err := redistest.Answer(func(done func(record.Committed, error)) { b.st.Rewind(b.own, &w, done) })
 				return err
 			}
 			err := rewind()
@@ -94,10 +94,10 @@ func TestOutOfMemoryRunningWorkContinues(t *testing.T) {
 		},
 		"an input is rejected, and ingested later": func(b *bench) {
 			s.OutOfMemory(t)
-			_, err := b.ingest(0, 1, message("a", "1", store.StartMessage))
+			_, err := b.ingest(0, 1, message("a", "1", record.StartMessage))
 			rejected("ingest", err)
 			s.HasMemory(t)
-			_, err = b.ingest(0, 1, message("a", "1", store.StartMessage))
+			_, err = b.ingest(0, 1, message("a", "1", record.StartMessage))
 			b.must(err)
 		},
 	} {

@@ -238,7 +238,7 @@ func (m *Placement) foreign(ctx context.Context, p *place, do func(to int, pairs
 // foreignRefusals is foreign for the list of refusals; the values of the pairs are empty.
 func (m *Placement) foreignRefusals(ctx context.Context, p *place, do func(to int, pairs []string) error) error {
 	to := make(map[int][]string)
-	err := m.reader.refusals(ctx, p.part, func(x Refusal, encoded string) {
+	err := m.reader.refusals(ctx, p.part, func(x record.Refusal, encoded string) {
 		if home := m.home(x.Instance); home != p.part {
 			to[home] = append(to[home], encoded, "")
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/pawlrun/pawl/internal/partition"
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/history/store"
@@ -282,7 +283,7 @@ func TestPlacementOfAnEarlierRunWritesNothing(t *testing.T) {
 		b.seize("change", 8)
 		before := b.keys(b.space.Pattern())
 		for _, step := range []func(context.Context) error{paused.Copy, paused.Remove} {
-			if err := step(t.Context()); !errors.Is(err, store.ErrFenced) {
+			if err := step(t.Context()); !errors.Is(err, record.ErrFenced) {
 				t.Errorf("got %v, want that it is fenced", err)
 			}
 		}

@@ -39,7 +39,7 @@ type plan struct {
 
 // statusSet is the set of the instances with a status, sorted by the time at which they reached it.
 type statusSet struct {
-	status Status
+	status record.Status
 	key    string
 }
 
@@ -322,7 +322,7 @@ func (p *plan) anyTime(set statusSet) bool {
 // maxTime is the last time that RFC 3339 can express, Unix ms.
 const maxTime = 253_402_300_799_999
 
-func (p *plan) span(st Status) (from, until int64) {
+func (p *plan) span(st record.Status) (from, until int64) {
 	if p.q.Span == nil {
 		return 0, maxTime
 	}

@@ -10,7 +10,7 @@ import (
 
 // Purge removes an instance that has ended and has no pending messages. If the reply to a successful attempt is lost, the next attempt
 // reports a conflict, because the record is gone.
-func (s *Store) Purge(t Tenure, pu *Purge, done func(now int64, err error)) {
+func (s *Store) Purge(t Tenure, pu *record.Purge, done func(now int64, err error)) {
 	p := s.space.Part(t.Part)
 	keys := []string{p.Owner(), p.Wakeups(), p.Instance(pu.Instance), p.Inbox(pu.Instance), p.Stalled(), stalledSet(p), p.Index(string(pu.Status)), p.Orchestrations()}
 	keys = append(keys, p.Updates(pu.Instance), p.Values(record.FieldUnanswered, "true"))

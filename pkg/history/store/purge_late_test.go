@@ -6,11 +6,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/history/store"
 	"github.com/pawlrun/pawl/pkg/lease"
 )
 
@@ -37,7 +37,7 @@ func TestPurgedInstanceStaysPurged(t *testing.T) {
 		"by a repeated ingest or a duplicate message": func(b *bench) {
 			b.over(events(1, 1)...)
 			b.must(b.purge(purgeOfA()))
-			batch := append([]store.Message{message("a", "p", store.CancelMessage)}, events(1, 1)...)
+			batch := append([]record.Message{message("a", "p", record.CancelMessage)}, events(1, 1)...)
 			b.unchanged("the batch", func() {
 				if got, err := b.ingest(0, 2, batch...); got != nil || err != nil {
 					b.Errorf("%v, %v", got, err)
@@ -53,7 +53,7 @@ func TestPurgedInstanceStaysPurged(t *testing.T) {
 		"by a purge or a cancel of an unknown instance": func(b *bench) {
 			b.over()
 			b.must(b.purge(purgeOfA()))
-			got, err := b.ingest(1, 2, message("a", "p2", store.CancelMessage))
+			got, err := b.ingest(1, 2, message("a", "p2", record.CancelMessage))
 			b.must(err)
 			if !got[0].Unknown {
 				b.Errorf("%+v", got)
@@ -93,11 +93,11 @@ func TestPurgedInstanceStaysPurged(t *testing.T) {
 		"by an outstanding reconciliation, commit or purge": func(b *bench) {
 			b.late(func(lease.Ref, *lease.Leases) {
 				for _, head := range []string{"h1", "h3"} {
-					if _, err := b.reconcile(store.Reconciliation{Instance: "a", Head: head, MaxClaims: 3, Wakeup: b.now() + 1000, Stalled: "why", Leases: leases(2)}); !errors.Is(err, store.ErrConflict) {
+					if _, err := b.reconcile(record.Reconciliation{Instance: "a", Head: head, MaxClaims: 3, Wakeup: b.now() + 1000, Stalled: "why", Leases: leases(2)}); !errors.Is(err, record.ErrConflict) {
 						b.Errorf("reconciliation: %v", err)
 					}
-					c := store.Commit{Instance: "a", Execution: 2, Head: head, NewHead: "h9", From: store.Running, Create: leases(7), Record: &store.Record{}}
-					if _, err := b.commit(c); !errors.Is(err, store.ErrConflict) {
+					c := record.Commit{Instance: "a", Execution: 2, Head: head, NewHead: "h9", From: record.Running, Create: leases(7), Record: &record.Record{}}
+					if _, err := b.commit(c); !errors.Is(err, record.ErrConflict) {
 						b.Errorf("commit: %v", err)
 					}
 				}
@@ -105,14 +105,14 @@ func TestPurgedInstanceStaysPurged(t *testing.T) {
 		},
 		"by its first turn, or a reconciliation of early inputs": func(b *bench) {
 			b.late(func(lease.Ref, *lease.Leases) {
-				first := store.Commit{
+				first := record.Commit{
 					Instance: "a", NewHead: "h1", Pop: []string{"!s1"}, Events: encoded(b, started(1)),
-					Record: &store.Record{Name: "n", Origin: at(1), Execution: 1, Status: store.Running},
+					Record: &record.Record{Name: "n", Origin: at(1), Execution: 1, Status: record.Running},
 				}
-				if _, err := b.commit(first); !errors.Is(err, store.ErrConflict) {
+				if _, err := b.commit(first); !errors.Is(err, record.ErrConflict) {
 					b.Errorf("commit: %v", err)
 				}
-				early := store.Reconciliation{Instance: "a", MaxClaims: 3, Wakeup: b.now() + 86_400_000, InboxHold: store.HoldEarly, Stalled: "it waits for its start"}
+				early := record.Reconciliation{Instance: "a", MaxClaims: 3, Wakeup: b.now() + 86_400_000, InboxHold: record.HoldEarly, Stalled: "it waits for its start"}
 				if _, err := b.reconcile(early); err != nil {
 					b.Errorf("reconciliation: %v", err)
 				}
@@ -138,16 +138,16 @@ func TestPruneRemovesReports(t *testing.T) {
 			for execution := uint64(1); execution <= 2; execution++ {
 				b.must(b.rdb.HSet(b.ctx(), b.p.Reports("a", execution), "2", "{}").Err())
 			}
-			_, err := b.commit(store.Commit{
-				Instance: "a", Execution: 2, Head: "h2", NewHead: "h3", From: store.Running,
+			_, err := b.commit(record.Commit{
+				Instance: "a", Execution: 2, Head: "h2", NewHead: "h3", From: record.Running,
 				Events:  encoded(b, &history.ChildCancelRequested{Scheduled: 2, Reason: cancel.ContinuedAsNew}, &history.ContinuedAsNew{}),
-				Record:  &store.Record{Name: "n", Origin: at(1), Execution: 3, Status: store.Running, Published: store.Watermark{Execution: 2, Event: 4}, Produced: store.Watermark{Execution: 2, Event: 4}},
+				Record:  &record.Record{Name: "n", Origin: at(1), Execution: 3, Status: record.Running, Published: record.Watermark{Execution: 2, Event: 4}, Produced: record.Watermark{Execution: 2, Event: 4}},
 				Prepend: [][]byte{element("!c3.0")},
 			})
 			b.must(err)
 			b.wantSound() // the new execution has not pruned yet
-			_, err = b.commit(store.Commit{
-				Instance: "a", Execution: 3, Head: "h3", NewHead: "h4", From: store.Running, Pop: []string{"!c3.0"}, Events: encoded(b, started(3)), Prune: 1,
+			_, err = b.commit(record.Commit{
+				Instance: "a", Execution: 3, Head: "h3", NewHead: "h4", From: record.Running, Pop: []string{"!c3.0"}, Events: encoded(b, started(3)), Prune: 1,
 			})
 			b.must(err)
 			keys := b.dump()

@@ -9,12 +9,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/history/store"
 )
 
-func (b *bench) purge(pu store.Purge) error {
+func (b *bench) purge(pu record.Purge) error {
 	if rec, err := b.st.Record(b.ctx(), part, pu.Instance); err == nil {
 		pu.Entries = rec.Entries()
 	}
@@ -34,58 +34,58 @@ func TestOrchestrationSetHasTheNamesOfInstances(t *testing.T) {
 		}
 		fail := encoded(b, &history.Failed{Failure: history.Failure{Message: "broken"}})
 		for id, name := range map[string]string{"a": "one", "b": "one", "c": "two", "d": "three"} {
-			_, err := b.commit(store.Commit{Instance: id, NewHead: "h1", Events: fail, Record: &store.Record{
-				Name: name, Origin: at(1), Execution: 1, Status: store.Failed, Created: 5, Ended: 5, Events: 1, End: fail[0],
+			_, err := b.commit(record.Commit{Instance: id, NewHead: "h1", Events: fail, Record: &record.Record{
+				Name: name, Origin: at(1), Execution: 1, Status: record.Failed, Created: 5, Ended: 5, Events: 1, End: fail[0],
 			}})
 			b.must(err)
 		}
-		purge := store.Purge{Instance: "a", Execution: 1, Head: "h1", Status: store.Failed}
+		purge := record.Purge{Instance: "a", Execution: 1, Head: "h1", Status: record.Failed}
 		b.must(b.purge(purge))
 		want("one", "three", "two")
 		purge.Instance = "b"
 		b.must(b.purge(purge))
 		want("three", "two")
-		_, err := b.commit(store.Commit{ // another start replaces the instance
-			Instance: "c", Head: "h1", NewHead: "h2", From: store.Failed, Prepend: [][]byte{element("!h2.0")},
-			Record: &store.Record{Name: "three", Origin: at(2), Execution: 2, Status: store.Running, Created: 6, NewIncarnation: true},
+		_, err := b.commit(record.Commit{ // another start replaces the instance
+			Instance: "c", Head: "h1", NewHead: "h2", From: record.Failed, Prepend: [][]byte{element("!h2.0")},
+			Record: &record.Record{Name: "three", Origin: at(2), Execution: 2, Status: record.Running, Created: 6, NewIncarnation: true},
 		})
 		b.must(err)
 		want("three")
 		keys, err := b.st.OwnedKeys(b.ctx(), part, "d")
 		b.must(err)
-		_, err = b.ingest(0, 1, message("d", "p", store.CancelMessage))
+		_, err = b.ingest(0, 1, message("d", "p", record.CancelMessage))
 		b.must(err)
-		b.must(b.wipe(store.Wipe{Instance: "d", Purge: "p", Keys: keys}))
+		b.must(b.wipe(record.Wipe{Instance: "d", Purge: "p", Keys: keys}))
 		want("three")
 	}})
 }
 
 // over creates the instance "a", which has ended its second execution, with every kind of data, including the reports of both
 // executions; the inbox contains the purge and then the messages. Its head is h3.
-func (b *bench) over(behind ...store.Message) {
+func (b *bench) over(behind ...record.Message) {
 	b.Helper()
 	b.sound()
-	_, err := b.commit(store.Commit{
-		Instance: "a", Execution: 2, Head: "h1", NewHead: "h3", From: store.Running, Pop: []string{"!c2.0"}, Create: leases(2), Delete: leases(2),
+	_, err := b.commit(record.Commit{
+		Instance: "a", Execution: 2, Head: "h1", NewHead: "h3", From: record.Running, Pop: []string{"!c2.0"}, Create: leases(2), Delete: leases(2),
 		Events: encoded(b, started(2), &history.Completed{}),
-		Record: &store.Record{
-			Status: store.Completed, Ended: 5, End: encoded(b, &history.Completed{})[0],
-			Produced: store.Watermark{Execution: 1, Event: 2}, Published: store.Watermark{Execution: 1, Event: 2},
+		Record: &record.Record{
+			Status: record.Completed, Ended: 5, End: encoded(b, &history.Completed{})[0],
+			Produced: record.Watermark{Execution: 1, Event: 2}, Published: record.Watermark{Execution: 1, Event: 2},
 		},
 	})
 	b.must(err)
 	for execution := uint64(1); execution <= 2; execution++ {
 		b.must(b.rdb.HSet(b.ctx(), b.p.Reports("a", execution), "2", `{"how":"stopped"}`).Err())
 	}
-	batch := append([]store.Message{message("a", "p", store.CancelMessage)}, behind...)
+	batch := append([]record.Message{message("a", "p", record.CancelMessage)}, behind...)
 	_, err = b.ingest(0, uint64(len(batch)), batch...)
 	b.must(err)
-	_, err = b.reconcile(store.Reconciliation{Instance: "a", Head: "h3", MaxClaims: 3, Stalled: "it cannot be read"})
+	_, err = b.reconcile(record.Reconciliation{Instance: "a", Head: "h3", MaxClaims: 3, Stalled: "it cannot be read"})
 	b.must(err)
 }
 
-func purgeOfA() store.Purge {
-	return store.Purge{Instance: "a", Execution: 2, Head: "h3", Status: store.Completed, Pop: []string{"p"}}
+func purgeOfA() record.Purge {
+	return record.Purge{Instance: "a", Execution: 2, Head: "h3", Status: record.Completed, Pop: []string{"p"}}
 }
 
 // wantGone checks that nothing of "a" is left except the named keys.
@@ -107,7 +107,7 @@ func parsed(b *bench, key string) (string, bool) {
 	return n.Instance, ok
 }
 
-func events(from, to int) (all []store.Message) {
+func events(from, to int) (all []record.Message) {
 	for n := from; n <= to; n++ {
 		all = append(all, message("a", fmt.Sprint("e", n), ""))
 	}
@@ -120,7 +120,7 @@ func TestPurgeRemovesAllKeys(t *testing.T) {
 			b.started("c", "h1", 1) // another instance
 			before := b.dump()
 			b.over()
-			b.wantIndex("a", store.Completed)
+			b.wantIndex("a", record.Completed)
 			b.must(b.purge(purgeOfA()))
 			b.wantGone(b.p.Seen("a"))
 			b.wantIndex("a", "")
@@ -134,7 +134,7 @@ func TestPurgeRemovesAllKeys(t *testing.T) {
 		},
 		"without a request, when the retention period is over": func(b *bench) {
 			b.over()
-			_, err := b.commit(store.Commit{Instance: "a", Execution: 2, Head: "h3", Pop: []string{"p"}, From: store.Completed})
+			_, err := b.commit(record.Commit{Instance: "a", Execution: 2, Head: "h3", Pop: []string{"p"}, From: record.Completed})
 			b.must(err)
 			pu := purgeOfA()
 			pu.Pop = nil
@@ -142,11 +142,11 @@ func TestPurgeRemovesAllKeys(t *testing.T) {
 			b.wantGone(b.p.Seen("a"))
 		},
 		"also of an instance that has not begun": func(b *bench) {
-			_, err := b.ingest(0, 3, message("a", "s1", store.StartMessage), message("a", "p", store.CancelMessage), message("a", "e3", ""))
+			_, err := b.ingest(0, 3, message("a", "s1", record.StartMessage), message("a", "p", record.CancelMessage), message("a", "e3", ""))
 			b.must(err)
-			_, err = b.reconcile(store.Reconciliation{Instance: "a", MaxClaims: 3, InboxHold: store.HoldAll, Wakeup: b.now() + 60_000, Stalled: "no orchestrator has its code"})
+			_, err = b.reconcile(record.Reconciliation{Instance: "a", MaxClaims: 3, InboxHold: record.HoldAll, Wakeup: b.now() + 60_000, Stalled: "no orchestrator has its code"})
 			b.must(err)
-			b.must(b.purge(store.Purge{Instance: "a", Pop: []string{"!s1", "p"}}))
+			b.must(b.purge(record.Purge{Instance: "a", Pop: []string{"!s1", "p"}}))
 			b.wantInbox("a", "e3")
 			b.wantGone(b.p.Seen("a"), b.p.Inbox("a"), b.p.Wakeups())
 		},
@@ -163,18 +163,18 @@ func TestInputsAfterPurgeAreKept(t *testing.T) {
 			b.wantGone(b.p.Seen("a"), b.p.Inbox("a"), b.p.Wakeups())
 		},
 		"a start among them is moved to the front, a second one is not": func(b *bench) {
-			b.over(append(events(1, 2), message("a", "s3", store.StartMessage), message("a", "e4", ""), message("a", "s5", store.StartMessage))...)
+			b.over(append(events(1, 2), message("a", "s3", record.StartMessage), message("a", "e4", ""), message("a", "s5", record.StartMessage))...)
 			b.must(b.purge(purgeOfA()))
 			b.wantInbox("a", "!s3 e1 e2 e4 !s5")
 			b.wantWakeup("a", 0)
 		},
 		"a start in front stays there": func(b *bench) {
-			b.over(message("a", "s1", store.StartMessage), message("a", "e2", ""), message("a", "s3", store.StartMessage))
+			b.over(message("a", "s1", record.StartMessage), message("a", "e2", ""), message("a", "s3", record.StartMessage))
 			b.must(b.purge(purgeOfA()))
 			b.wantInbox("a", "!s1 e2 !s3")
 		},
 		"also after three hundred elements before the start": func(b *bench) {
-			b.over(append(events(1, 300), message("a", "s301", store.StartMessage), message("a", "e302", ""))...)
+			b.over(append(events(1, 300), message("a", "s301", record.StartMessage), message("a", "e302", ""))...)
 			b.must(b.purge(purgeOfA()))
 			want := []string{"!s301"}
 			for n := 1; n <= 300; n++ {
@@ -186,24 +186,24 @@ func TestInputsAfterPurgeAreKept(t *testing.T) {
 		"three hundred elements without a start wait for it, and it is pushed in front": func(b *bench) {
 			b.over(events(1, 300)...)
 			b.must(b.purge(purgeOfA()))
-			_, err := b.ingest(301, 302, message("a", "s302", store.StartMessage))
+			_, err := b.ingest(301, 302, message("a", "s302", record.StartMessage))
 			b.must(err)
 			if got := b.inbox("a"); !strings.HasPrefix(got, "!s302 e1 e2 ") || !strings.HasSuffix(got, " e300") {
 				b.Error(got)
 			}
 		},
 		"the next incarnation finds nothing of the previous one": func(b *bench) {
-			b.over(message("a", "s1", store.StartMessage))
+			b.over(message("a", "s1", record.StartMessage))
 			b.must(b.purge(purgeOfA()))
-			b.must(second(b.commit(store.Commit{
+			b.must(second(b.commit(record.Commit{
 				Instance: "a", NewHead: "n1", Pop: []string{"!s1"}, Events: encoded(b, &history.Started{Name: "n", Origin: at(9), Execution: 1}),
-				Record: &store.Record{Name: "n", Origin: at(9), Execution: 1, Status: store.Running, Created: 9},
+				Record: &record.Record{Name: "n", Origin: at(9), Execution: 1, Status: record.Running, Created: 9},
 			})))
 			rec := b.record("a")
-			if rec.Origin != at(9) || rec.Execution != 1 || rec.Ended != 0 || len(rec.End) > 0 || rec.Produced != (store.Watermark{}) || rec.Published != (store.Watermark{}) {
+			if rec.Origin != at(9) || rec.Execution != 1 || rec.Ended != 0 || len(rec.End) > 0 || rec.Produced != (record.Watermark{}) || rec.Published != (record.Watermark{}) {
 				b.Errorf("%+v", rec)
 			}
-			b.wantIndex("a", store.Running)
+			b.wantIndex("a", record.Running)
 			b.wantSound()
 		},
 	})
@@ -226,24 +226,24 @@ func (b *bench) wantSound() {
 func TestRejectedPurgeWritesNothing(t *testing.T) {
 	each(t, map[string]func(b *bench){
 		"by the fence, another head or another inbox": func(b *bench) {
-			b.over(append(events(1, 2), message("a", "s3", store.StartMessage))...)
+			b.over(append(events(1, 2), message("a", "s3", record.StartMessage))...)
 			before := b.dump()
-			try := func(why string, want error, change func(pu *store.Purge)) {
+			try := func(why string, want error, change func(pu *record.Purge)) {
 				pu := purgeOfA()
 				change(&pu)
 				if err := b.purge(pu); !errors.Is(err, want) {
 					b.Errorf("%s: %v, want %v", why, err, want)
 				}
 			}
-			try("another head", store.ErrConflict, func(pu *store.Purge) { pu.Head = "h1" })
-			try("no head", store.ErrConflict, func(pu *store.Purge) { pu.Head = "" })
-			try("the inbox begins otherwise", store.ErrConflict, func(pu *store.Purge) { pu.Pop = []string{"e1"} })
-			try("only a part of the id", store.ErrConflict, func(pu *store.Purge) { pu.Pop = []string{"p", "e"} })
-			try("more than the inbox has", store.ErrConflict, func(pu *store.Purge) { pu.Pop = []string{"p", "e1", "e2", "!s3", "e4"} })
+			try("another head", record.ErrConflict, func(pu *record.Purge) { pu.Head = "h1" })
+			try("no head", record.ErrConflict, func(pu *record.Purge) { pu.Head = "" })
+			try("the inbox begins otherwise", record.ErrConflict, func(pu *record.Purge) { pu.Pop = []string{"e1"} })
+			try("only a part of the id", record.ErrConflict, func(pu *record.Purge) { pu.Pop = []string{"p", "e"} })
+			try("more than the inbox has", record.ErrConflict, func(pu *record.Purge) { pu.Pop = []string{"p", "e1", "e2", "!s3", "e4"} })
 			b.owner("another", time.Minute)
-			try("another owner", store.ErrFenced, func(*store.Purge) {})
+			try("another owner", record.ErrFenced, func(*record.Purge) {})
 			b.owner(token, -time.Millisecond)
-			try("an owner whose time is over", store.ErrFenced, func(*store.Purge) {})
+			try("an owner whose time is over", record.ErrFenced, func(*record.Purge) {})
 			if after := b.dump(); !maps.Equal(before, after) {
 				b.Errorf("something was written:\n%v\n%v", before, after)
 			}
@@ -252,7 +252,7 @@ func TestRejectedPurgeWritesNothing(t *testing.T) {
 			b.over(events(1, 1)...)
 			b.must(b.purge(purgeOfA()))
 			before := b.dump()
-			if err := b.purge(purgeOfA()); !errors.Is(err, store.ErrConflict) {
+			if err := b.purge(purgeOfA()); !errors.Is(err, record.ErrConflict) {
 				b.Errorf("%v, want ErrConflict", err)
 			}
 			if after := b.dump(); !maps.Equal(before, after) {
@@ -260,7 +260,7 @@ func TestRejectedPurgeWritesNothing(t *testing.T) {
 			}
 			b.started("a", "n1")
 			before = b.dump()
-			if err := b.purge(purgeOfA()); !errors.Is(err, store.ErrConflict) {
+			if err := b.purge(purgeOfA()); !errors.Is(err, record.ErrConflict) {
 				b.Errorf("%v, want ErrConflict", err)
 			}
 			if after := b.dump(); !maps.Equal(before, after) {
@@ -268,11 +268,11 @@ func TestRejectedPurgeWritesNothing(t *testing.T) {
 			}
 		},
 		"when it is repeated to an instance that had not begun": func(b *bench) {
-			_, err := b.ingest(0, 3, message("a", "s1", store.StartMessage), message("a", "p", store.CancelMessage), message("a", "e3", ""))
+			_, err := b.ingest(0, 3, message("a", "s1", record.StartMessage), message("a", "p", record.CancelMessage), message("a", "e3", ""))
 			b.must(err)
-			pu := store.Purge{Instance: "a", Pop: []string{"!s1", "p"}}
+			pu := record.Purge{Instance: "a", Pop: []string{"!s1", "p"}}
 			b.must(b.purge(pu))
-			if err := b.purge(pu); !errors.Is(err, store.ErrConflict) {
+			if err := b.purge(pu); !errors.Is(err, record.ErrConflict) {
 				b.Errorf("%v, want ErrConflict", err)
 			}
 			b.wantInbox("a", "e3")

@@ -41,14 +41,14 @@ func (s *Reader) InboxLen(ctx context.Context, part int, instance string) (uint6
 }
 
 // Count reads the number of instances of a status in a partition, in constant time.
-func (s *Reader) Count(ctx context.Context, part int, status Status) (uint64, error) {
+func (s *Reader) Count(ctx context.Context, part int, status record.Status) (uint64, error) {
 	return s.size(ctx, part, redisx.Command("ZCARD", s.space.Part(part).Index(string(status))))
 }
 
 // Sizes are the numbers of instances of a partition.
 type Sizes struct {
-	Status  map[Status]uint64
-	Since   map[Status][]uint64 // number of instances that have ended since each of the requested times
+	Status  map[record.Status]uint64
+	Since   map[record.Status][]uint64 // number of instances that have ended since each of the requested times
 	Stalled uint64
 }
 
@@ -56,7 +56,7 @@ type Sizes struct {
 // stalled instances.
 func (s *Reader) Sizes(ctx context.Context, part int, since []int64) (Sizes, error) {
 	p := s.space.Part(part)
-	out := Sizes{Status: make(map[Status]uint64), Since: make(map[Status][]uint64)}
+	out := Sizes{Status: make(map[record.Status]uint64), Since: make(map[record.Status][]uint64)}
 	var round readRound
 	size := func(count redisx.Call, put func(n uint64)) {
 		round.add(count, func(v any, err error) error {

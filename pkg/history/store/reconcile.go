@@ -3,11 +3,12 @@ package store
 import (
 	"fmt"
 
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redisx"
 )
 
 // Reconcile repairs the leases of one instance and sets its next wakeup.
-func (s *Store) Reconcile(t Tenure, l *Reconciliation, done func(Reconciled, error)) {
+func (s *Store) Reconcile(t Tenure, l *record.Reconciliation, done func(record.Reconciled, error)) {
 	p := s.space.Part(t.Part)
 	keys := make([]string, 0, 6+len(l.Leases))
 	keys = append(keys, p.Owner(), p.Wakeups(), p.Instance(l.Instance), p.Inbox(l.Instance), p.Stalled(), stalledSet(p))
@@ -23,25 +24,25 @@ func (s *Store) Reconcile(t Tenure, l *Reconciliation, done func(Reconciled, err
 	})
 }
 
-func parseReconciled(v any, err error, leases []Lease) (Reconciled, error) {
+func parseReconciled(v any, err error, leases []record.Lease) (record.Reconciled, error) {
 	r, err := okReply("reconcile", v, err)
 	if err != nil {
-		return Reconciled{}, err
+		return record.Reconciled{}, err
 	}
-	out := Reconciled{Now: r.Int(1), Unread: int(r.Int(2))}
+	out := record.Reconciled{Now: r.Int(1), Unread: int(r.Int(2))}
 	for i, reply := range r.Strs(3) {
 		if i >= len(leases) || reply == "" {
 			return out, fmt.Errorf("reconcile: %w: %q", redisx.ErrReply, reply)
 		}
-		st := LeaseState{Lease: leases[i], Status: LeaseStatus(reply[0])}
+		st := record.LeaseState{Lease: leases[i], Status: record.LeaseStatus(reply[0])}
 		switch st.Status {
-		case LeaseClaimed:
+		case record.LeaseClaimed:
 			_, err = fmt.Sscan(reply[1:], &st.Until, &st.Claims, &st.Span, &st.Token, &st.Worker)
-		case LeaseUnclaimed:
+		case record.LeaseUnclaimed:
 			_, err = fmt.Sscan(reply[1:], &st.Claims, &st.ReturnedAt)
-		case ClaimExpired, ClaimsExhausted:
+		case record.ClaimExpired, record.ClaimsExhausted:
 			_, err = fmt.Sscan(reply[1:], &st.Claims)
-		case LeaseMissing, LeaseRecreated:
+		case record.LeaseMissing, record.LeaseRecreated:
 		default:
 			err = fmt.Errorf("%w: %q", redisx.ErrReply, reply)
 		}

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawlrun/pawl/pkg/history/store"
+	"github.com/pawlrun/pawl/internal/record"
 )
 
 func TestReconcileRepairsLeases(t *testing.T) {
@@ -19,7 +19,7 @@ func TestReconcileRepairsLeases(t *testing.T) {
 			b.claim("a", 3, 2, -time.Millisecond)
 			b.claim("a", 4, 3, -time.Millisecond)
 			b.must(b.rdb.HSet(b.ctx(), b.p.Lease("a", 1, 5), "n", 3).Err()) // claims exhausted, and released
-			got, err := b.reconcile(store.Reconciliation{Instance: "a", Head: "h1", Leases: leases(1, 2, 3, 4, 5), MaxClaims: 3, Wakeup: b.now() + 10_000})
+			got, err := b.reconcile(record.Reconciliation{Instance: "a", Head: "h1", Leases: leases(1, 2, 3, 4, 5), MaxClaims: 3, Wakeup: b.now() + 10_000})
 			b.must(err)
 			var said string
 			for _, l := range got.Leases {
@@ -36,9 +36,9 @@ func TestReconcileRepairsLeases(t *testing.T) {
 		"a claim that lasts longer than possible has expired: the clock stepped back": func(b *bench) {
 			b.started("a", "h1", 1)
 			b.must(b.rdb.HSet(b.ctx(), b.p.Lease("a", 1, 1), "t", "tok", "w", "w", "u", b.now()+3_600_000, "d", 10_000, "n", 1).Err())
-			got, err := b.reconcile(store.Reconciliation{Instance: "a", Head: "h1", Leases: leases(1), MaxClaims: 3, Wakeup: b.now() + 10_000})
+			got, err := b.reconcile(record.Reconciliation{Instance: "a", Head: "h1", Leases: leases(1), MaxClaims: 3, Wakeup: b.now() + 10_000})
 			b.must(err)
-			if got.Leases[0].Status != store.ClaimExpired {
+			if got.Leases[0].Status != record.ClaimExpired {
 				b.Errorf("%+v", got)
 			}
 		},
@@ -46,17 +46,17 @@ func TestReconcileRepairsLeases(t *testing.T) {
 			b.started("a", "h1", 1)
 			b.must(b.rdb.HSet(b.ctx(), b.p.Lease("a", 1, 1), "e", "of a lost turn", "t", "tok").Err())
 			b.must(b.rdb.RPush(b.ctx(), b.p.Inbox("a"), element("x")).Err())
-			l := store.Reconciliation{Instance: "a", Head: "h1", Leases: leases(1), MaxClaims: 3, Wakeup: b.now() + 10_000}
+			l := record.Reconciliation{Instance: "a", Head: "h1", Leases: leases(1), MaxClaims: 3, Wakeup: b.now() + 10_000}
 			got, err := b.reconcile(l)
 			b.must(err)
-			if got.Leases[0].Status != store.LeaseMissing || got.Unread != 1 {
+			if got.Leases[0].Status != record.LeaseMissing || got.Unread != 1 {
 				b.Errorf("%+v", got)
 			}
 			b.wantWakeup("a", 2000)
 			b.must(b.rdb.Del(b.ctx(), b.p.Inbox("a")).Err())
 			got, err = b.reconcile(l)
 			b.must(err)
-			if got.Leases[0].Status != store.LeaseRecreated || got.Unread != 0 {
+			if got.Leases[0].Status != record.LeaseRecreated || got.Unread != 0 {
 				b.Errorf("%+v", got)
 			}
 			if l := b.lease("a", 1); l["e"] != "e1" || l["t"] != "" || l["n"] != "0" {
@@ -67,11 +67,11 @@ func TestReconcileRepairsLeases(t *testing.T) {
 			b.started("a", "h1", 1)
 			b.claim("a", 1, 1, -time.Millisecond)
 			before := b.dump()
-			if _, err := b.reconcile(store.Reconciliation{Instance: "a", Head: "h0", Leases: leases(1), MaxClaims: 3, Stalled: "why"}); !errors.Is(err, store.ErrConflict) {
+			if _, err := b.reconcile(record.Reconciliation{Instance: "a", Head: "h0", Leases: leases(1), MaxClaims: 3, Stalled: "why"}); !errors.Is(err, record.ErrConflict) {
 				b.Error(err)
 			}
 			b.owner("another", time.Minute)
-			if _, err := b.reconcile(store.Reconciliation{Instance: "a", Head: "h1", Leases: leases(1), MaxClaims: 3, Stalled: "why"}); !errors.Is(err, store.ErrFenced) {
+			if _, err := b.reconcile(record.Reconciliation{Instance: "a", Head: "h1", Leases: leases(1), MaxClaims: 3, Stalled: "why"}); !errors.Is(err, record.ErrFenced) {
 				b.Error(err)
 			}
 			if after := b.dump(); fmt.Sprint(before) != fmt.Sprint(after) {
@@ -80,13 +80,13 @@ func TestReconcileRepairsLeases(t *testing.T) {
 		},
 		"it sets and clears the reason of a stall and the hold of the inbox": func(b *bench) {
 			b.must(b.rdb.RPush(b.ctx(), b.p.Inbox("a"), element("x")).Err()) // without a record
-			_, err := b.reconcile(store.Reconciliation{Instance: "a", MaxClaims: 3, Wakeup: b.now() + 60_000, InboxHold: store.HoldAll, Stalled: "why"})
+			_, err := b.reconcile(record.Reconciliation{Instance: "a", MaxClaims: 3, Wakeup: b.now() + 60_000, InboxHold: record.HoldAll, Stalled: "why"})
 			b.must(err)
 			b.wantWakeup("a", 60_000)
 			if why, err := b.st.StalledReason(b.ctx(), part, "a"); err != nil || why != "why" {
 				b.Errorf("%q, %v", why, err)
 			}
-			_, err = b.reconcile(store.Reconciliation{Instance: "a", MaxClaims: 3, Stalled: store.NotStalled})
+			_, err = b.reconcile(record.Reconciliation{Instance: "a", MaxClaims: 3, Stalled: record.NotStalled})
 			b.must(err)
 			b.wantWakeup("a", 2000)
 			if all, err := b.st.StalledIDs(b.ctx(), part); err != nil || len(all) != 0 {
@@ -95,7 +95,7 @@ func TestReconcileRepairsLeases(t *testing.T) {
 		},
 		"without anything due it removes the wakeup": func(b *bench) {
 			b.started("a", "h1")
-			_, err := b.reconcile(store.Reconciliation{Instance: "a", Head: "h1", MaxClaims: 3})
+			_, err := b.reconcile(record.Reconciliation{Instance: "a", Head: "h1", MaxClaims: 3})
 			b.must(err)
 			b.wantNoWakeup("a")
 		},
@@ -162,7 +162,7 @@ func TestDueInstancesAreReturnedInOrder(t *testing.T) {
 		"rejected by the fence, it postpones no wakeup": func(b *bench) {
 			b.must(b.rdb.ZAdd(b.ctx(), b.p.Wakeups(), redisZ(5, "a")).Err())
 			b.owner("another", time.Minute)
-			if _, err := b.due(2); !errors.Is(err, store.ErrFenced) {
+			if _, err := b.due(2); !errors.Is(err, record.ErrFenced) {
 				b.Error(err)
 			}
 			if v, err := b.rdb.ZScore(b.ctx(), b.p.Wakeups(), "a").Result(); err != nil || v != 5 {
@@ -207,7 +207,7 @@ func TestUnreadIsOrderedAndBounded(t *testing.T) {
 				b.must(b.rdb.RPush(b.ctx(), b.p.Inbox("a"), strings.Repeat("x", i+1)).Err())
 				want = append(want, i+1)
 			}
-			if got := read(); !slices.Equal(got, want[:store.UnreadBatch]) {
+			if got := read(); !slices.Equal(got, want[:record.UnreadBatch]) {
 				b.Errorf("sizes %v", got)
 			}
 			b.must(b.rdb.LPush(b.ctx(), b.p.Inbox("a"), strings.Repeat("x", 3<<20), strings.Repeat("x", 3<<20)).Err())

@@ -17,7 +17,7 @@ const retainedField = "r:"
 
 // changedFields returns the record fields that a commit writes. The script itself writes head, updated and events, and clears the
 // fields that NewIncarnation resets. first means that there is no record yet, so that empty fields need not be written.
-func changedFields(r *Record, first bool) []any {
+func changedFields(r *record.Record, first bool) []any {
 	f := make([]any, 0, 30)
 	add := func(k string, v any) { f = append(f, k, v) }
 	if r.Name != "" {
@@ -61,10 +61,10 @@ func changedFields(r *Record, first bool) []any {
 	if r.Control != (history.Position{}) {
 		add("control", formatOrigin(r.Control))
 	}
-	if r.Produced != (Watermark{}) {
+	if r.Produced != (record.Watermark{}) {
 		add("prod", r.Produced.String())
 	}
-	if r.Published != (Watermark{}) {
+	if r.Published != (record.Watermark{}) {
 		add("pub", r.Published.String())
 	}
 	return f
@@ -94,7 +94,7 @@ func (h *recordFields) number(field string) int64 {
 
 func (h *recordFields) count(field string) uint64 { return uint64(h.number(field)) } //nolint:gosec // written from a uint64 below 2^63
 
-func (h *recordFields) watermark(field string) Watermark {
+func (h *recordFields) watermark(field string) record.Watermark {
 	m, err := parseWatermark(h.fields[field])
 	h.keep(field, err)
 	return m
@@ -107,10 +107,10 @@ func (h *recordFields) unread(field string) (all []history.UnreadEvents) {
 	return all
 }
 
-func parseRecord(m map[string]string) (*Record, error) {
+func parseRecord(m map[string]string) (*record.Record, error) {
 	h := &recordFields{fields: m}
-	r := &Record{
-		Name: m["name"], Version: m["version"], Status: Status(m["status"]), Head: m["head"],
+	r := &record.Record{
+		Name: m["name"], Version: m["version"], Status: record.Status(m["status"]), Head: m["head"],
 		Execution: h.count("execution"), Events: h.count("events"), Attributes: m["attributes"],
 		Created: h.number("created"), Updated: h.number("updated"), Ended: h.number("ended"), End: []byte(m["end"]),
 		CustomVersion: h.count("custom.version"), Produced: h.watermark("prod"), Published: h.watermark("pub"),

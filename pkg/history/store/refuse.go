@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/internal/text"
 )
@@ -23,7 +24,7 @@ const (
 )
 
 // Refuse records refusals. Only the last maxRefusals are kept.
-func (s *Store) Refuse(ctx context.Context, t Tenure, rs []Refusal) error {
+func (s *Store) Refuse(ctx context.Context, t Tenure, rs []record.Refusal) error {
 	var entries []string
 	for _, r := range rs[max(0, len(rs)-maxRefusals):] {
 		r.Reason = text.Shorten(r.Reason, maxReason)
@@ -39,7 +40,7 @@ func (s *Store) Refuse(ctx context.Context, t Tenure, rs []Refusal) error {
 // ForgetRefusals removes the refusals of an instance id, and reports whether there were any.
 func (s *Store) ForgetRefusals(ctx context.Context, t Tenure, instance string) (bool, error) {
 	var gone []string
-	err := s.refusals(ctx, t.Part, func(x Refusal, encoded string) {
+	err := s.refusals(ctx, t.Part, func(x record.Refusal, encoded string) {
 		if x.Instance == instance {
 			gone = append(gone, encoded)
 		}
@@ -64,17 +65,17 @@ func (s *Store) writeRefusals(ctx context.Context, t Tenure, entries, gone []str
 }
 
 // Refusals reads the recent refusals of a partition, newest first.
-func (s *Reader) Refusals(ctx context.Context, part int) (all []Refusal, err error) {
-	return all, s.refusals(ctx, part, func(x Refusal, _ string) { all = append(all, x) })
+func (s *Reader) Refusals(ctx context.Context, part int) (all []record.Refusal, err error) {
+	return all, s.refusals(ctx, part, func(x record.Refusal, _ string) { all = append(all, x) })
 }
 
-func (s *Reader) refusals(ctx context.Context, part int, each func(x Refusal, encoded string)) error {
+func (s *Reader) refusals(ctx context.Context, part int, each func(x record.Refusal, encoded string)) error {
 	all, err := s.strs(ctx, redisx.Command("LRANGE", s.space.Part(part).Refused(), 0, -1))
 	if err != nil {
 		return fmt.Errorf("partition %d: read refusals: %w", part, err)
 	}
 	for _, encoded := range all {
-		var x Refusal
+		var x record.Refusal
 		if err := json.Unmarshal([]byte(encoded), &x); err != nil {
 			return fmt.Errorf("partition %d: decode a refusal: %w", part, err)
 		}

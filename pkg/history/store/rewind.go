@@ -8,7 +8,7 @@ import (
 )
 
 // RewindSource reads the whole history of an execution, and the whole inbox.
-func (s *Reader) RewindSource(ctx context.Context, part int, instance string, execution uint64) (out RewindSource, err error) {
+func (s *Reader) RewindSource(ctx context.Context, part int, instance string, execution uint64) (out record.RewindSource, err error) {
 	for {
 		more, err := s.RawHistory(ctx, part, instance, execution, uint64(len(out.Events)), historyChunk)
 		if err != nil {
@@ -24,7 +24,7 @@ func (s *Reader) RewindSource(ctx context.Context, part int, instance string, ex
 }
 
 // Rewind writes a rewind, all or nothing: see rewind.lua.
-func (s *Store) Rewind(t Tenure, r *Rewind, done func(Committed, error)) {
+func (s *Store) Rewind(t Tenure, r *record.Rewind, done func(record.Committed, error)) {
 	p := s.space.Part(t.Part)
 	next := r.Execution + 1
 	pruned := uint64(0)
@@ -45,7 +45,7 @@ func (s *Store) Rewind(t Tenure, r *Rewind, done func(Committed, error)) {
 	for _, l := range r.Delete {
 		keys = append(keys, p.Lease(r.Instance, r.Execution, l.Activity))
 	}
-	kept := Watermark{Execution: next, Event: r.Keep}.String() // all earlier messages are published
+	kept := record.Watermark{Execution: next, Event: r.Keep}.String() // all earlier messages are published
 	fields := []any{
 		"execution", num(next), "status", string(r.To), "prod", kept, "pub", kept, "control", formatOrigin(r.Control), record.FieldUnanswered, r.Unanswered,
 	}
@@ -72,10 +72,10 @@ func (s *Store) Rewind(t Tenure, r *Rewind, done func(Committed, error)) {
 	s.run.Go(redisx.Call{Script: s.rewind, Keys: keys, Args: args}, func(v any, err error) {
 		reply, err := okReply("rewind of "+r.Instance, v, err)
 		if err != nil {
-			done(Committed{}, err)
+			done(record.Committed{}, err)
 			return
 		}
-		out := Committed{Now: reply.Int(1), Number: reply.Int(3)}
+		out := record.Committed{Now: reply.Int(1), Number: reply.Int(3)}
 		if out.Workers, err = workersOf(reply.List(2), r.Delete); err == nil {
 			err = reply.Err()
 		}

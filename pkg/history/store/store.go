@@ -29,6 +29,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -135,16 +136,16 @@ type Tenure struct {
 
 // Ingest moves a batch into the inboxes and the position from prev to next, or writes nothing. A nil answer without an error means that
 // the batch was already ingested.
-func (s *Store) Ingest(t Tenure, prev, next history.Position, batch []Message, done func(now int64, answer []Ingested, err error)) {
+func (s *Store) Ingest(t Tenure, prev, next history.Position, batch []record.Message, done func(now int64, answer []record.Ingested, err error)) {
 	p := s.space.Part(t.Part)
 	keys := make([]string, 0, 3+3*len(batch))
 	keys = append(keys, p.Owner(), p.Wakeups(), p.Early())
 	args := make([]any, 0, 11+4*len(batch))
-	args = append(args, t.Token, num(prev.Seq), num(prev.Time), num(next.Seq), num(next.Time), InboxBound, seenCount, seenSpan,
-		InboxBytes, EarlyBytes, EarlyTotalBytes, t.Seal())
+	args = append(args, t.Token, num(prev.Seq), num(prev.Time), num(next.Seq), num(next.Time), record.InboxBound, seenCount, seenSpan,
+		record.InboxBytes, record.EarlyBytes, record.EarlyTotalBytes, t.Seal())
 	for _, m := range batch {
 		ids := p.Seen(m.Instance)
-		if m.Kind == UpdateMessage {
+		if m.Kind == record.UpdateMessage {
 			ids = p.Updates(m.Instance)
 		}
 		keys = append(keys, p.Instance(m.Instance), p.Inbox(m.Instance), ids)
@@ -168,8 +169,8 @@ func (s *Store) Ingest(t Tenure, prev, next history.Position, batch []Message, d
 	})
 }
 
-func parseIngested(reply []string) ([]Ingested, error) {
-	out := make([]Ingested, len(reply))
+func parseIngested(reply []string) ([]record.Ingested, error) {
+	out := make([]record.Ingested, len(reply))
 	for i, s := range reply {
 		switch s {
 		case "d":
@@ -192,15 +193,15 @@ func parseIngested(reply []string) ([]Ingested, error) {
 }
 
 // Due returns up to limit instances and up to limit limits that are due, and postpones the wakeup of each by two seconds.
-func (s *Store) Due(t Tenure, limit int, done func(DueSet, error)) {
+func (s *Store) Due(t Tenure, limit int, done func(record.DueSet, error)) {
 	p := s.space.Part(t.Part)
 	s.run.Go(redisx.Call{Script: s.due, Keys: []string{p.Owner(), p.Wakeups(), p.Limits()}, Args: []any{t.Token, limit}, Join: true}, func(v any, err error) {
 		r, err := okReply("due", v, err)
 		if err != nil {
-			done(DueSet{}, err)
+			done(record.DueSet{}, err)
 			return
 		}
-		due := DueSet{Now: r.Int(1), Instances: r.Strs(2), Next: r.Int(3), Limits: r.Strs(4), NextLimit: r.Int(5)}
+		due := record.DueSet{Now: r.Int(1), Instances: r.Strs(2), Next: r.Int(3), Limits: r.Strs(4), NextLimit: r.Int(5)}
 		done(due, r.Err())
 	})
 }
@@ -221,15 +222,15 @@ func okReply(script string, v any, err error) (*redisx.Reply, error) {
 func replyError(script string, r *redisx.Reply) error {
 	switch word := r.Str(0); word {
 	case "FENCED":
-		return fmt.Errorf("%s: %w", script, ErrFenced)
+		return fmt.Errorf("%s: %w", script, record.ErrFenced)
 	case "ROLLEDBACK":
-		return fmt.Errorf("%s: %w", script, ErrRolledBack)
+		return fmt.Errorf("%s: %w", script, record.ErrRolledBack)
 	case "CONFLICT":
 		what := make([]string, 0, 2)
 		for i := 1; i < r.Len(); i++ {
 			what = append(what, r.Str(i))
 		}
-		return fmt.Errorf("%s (%s): %w", script, strings.Join(what, " "), ErrConflict)
+		return fmt.Errorf("%s (%s): %w", script, strings.Join(what, " "), record.ErrConflict)
 	default:
 		return fmt.Errorf("%s: %w: %q", script, redisx.ErrReply, word)
 	}

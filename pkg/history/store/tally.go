@@ -16,10 +16,10 @@ type TallyQuery struct {
 
 	Ungrouped bool // do not group the instances: all are in Tally.Other
 
-	Value func(instance string, _ *Record) string // value by which instances are grouped; nil: by status
-	Field string                                  // field of Value
-	Known []string                                // likely values: their sets are counted before any record is read
-	Until time.Time                               // time after which no further batch is read; zero: as much is read as for a page
+	Value func(instance string, _ *record.Record) string // value by which instances are grouped; nil: by status
+	Field string                                         // field of Value
+	Known []string                                       // likely values: their sets are counted before any record is read
+	Until time.Time                                      // time after which no further batch is read; zero: as much is read as for a page
 }
 
 // Tally is a number of instances, in total and by value.

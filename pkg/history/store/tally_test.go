@@ -16,22 +16,22 @@ func TestTalliesMatchTheInstances(t *testing.T) {
 	each(t, map[string]func(b *bench){"": func(b *bench) {
 		const n = 1200
 		for i := range n {
-			status, version := store.Running, ""
+			status, version := record.Running, ""
 			if i%3 == 0 {
-				status = store.Completed
+				status = record.Completed
 			}
 			if i%2 == 0 {
 				version = "2"
 			}
-			_, err := b.commit(store.Commit{
+			_, err := b.commit(record.Commit{
 				Instance: fmt.Sprintf("i-%04d", i), NewHead: "head", Events: [][]byte{[]byte("first")},
-				Record: &store.Record{Name: fmt.Sprintf("o-%d", i%4), Version: version, Origin: at(1), Execution: 1, Status: status, Created: int64(i), Attributes: fmt.Sprintf(`{"items":%d}`, i%10)},
+				Record: &record.Record{Name: fmt.Sprintf("o-%d", i%4), Version: version, Origin: at(1), Execution: 1, Status: status, Created: int64(i), Attributes: fmt.Sprintf(`{"items":%d}`, i%10)},
 			})
 			b.must(err)
 		}
 		over := time.Unix(1, 0)
-		all := func(string, *store.Record) bool { return true }
-		orchestration := func(_ string, rec *store.Record) string { return rec.Name }
+		all := func(string, *record.Record) bool { return true }
+		orchestration := func(_ string, rec *record.Record) string { return rec.Name }
 		names := map[string]uint64{"o-0": 300, "o-1": 300, "o-2": 300, "o-3": 300}
 		one := []store.Values{{Field: "orchestration", Of: []string{"o-1"}}}
 		frequent := []store.Values{{Field: "orchestration", Of: []string{"o-0", "o-1", "o-2", "o-3"}}}
@@ -63,11 +63,11 @@ func TestTalliesMatchTheInstances(t *testing.T) {
 				store.Tally{Count: 900},
 			},
 			"of frequent values by another": {
-				store.TallyQuery{ListQuery: store.ListQuery{Values: frequent}, Field: "version", Value: func(_ string, rec *store.Record) string { return rec.Version }},
+				store.TallyQuery{ListQuery: store.ListQuery{Values: frequent}, Field: "version", Value: func(_ string, rec *record.Record) string { return rec.Version }},
 				store.Tally{Count: n, Other: 200},
 			},
 			"of a value by another": {
-				store.TallyQuery{ListQuery: store.ListQuery{Values: one}, Field: "version", Value: func(_ string, rec *store.Record) string { return rec.Version }},
+				store.TallyQuery{ListQuery: store.ListQuery{Values: one}, Field: "version", Value: func(_ string, rec *record.Record) string { return rec.Version }},
 				store.Tally{Count: 300, Groups: map[string]uint64{"": 300}},
 			},
 			"time is over":            {store.TallyQuery{ListQuery: store.ListQuery{Keep: all}, Until: over}, store.Tally{Count: 32, More: true}},
@@ -91,7 +91,7 @@ func TestTalliesMatchTheInstances(t *testing.T) {
 				b.Errorf("%s, ungrouped: %+v\nwant %+v", name, got, c.want)
 			}
 		}
-		q := store.TallyQuery{ListQuery: store.ListQuery{Statuses: record.Statuses()}, Field: "version", Value: func(_ string, rec *store.Record) string { return rec.Version }}
+		q := store.TallyQuery{ListQuery: store.ListQuery{Statuses: record.Statuses()}, Field: "version", Value: func(_ string, rec *record.Record) string { return rec.Version }}
 		got, err := b.st.Tally(b.ctx(), part, &q)
 		b.must(err)
 		if got.Count != n || got.More || got.Groups["2"] != n/2 || got.Groups[""]+got.Other != n/2 || got.Other == 0 {

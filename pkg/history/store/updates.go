@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -81,7 +82,7 @@ func (x *instanceCheck) updates() {
 		if x.ledgerFields > 0 {
 			x.violationf("has a ledger of updates, but neither a record nor unread inputs")
 		}
-	case rec != nil && !rec.Status.Ended() && !rec.Replaced && len(x.loaded.Unread) < UnreadBatch:
+	case rec != nil && !rec.Status.Ended() && !rec.Replaced && len(x.loaded.Unread) < record.UnreadBatch:
 		known := len(x.state.OpenUpdates())
 		for _, b := range x.loaded.Unread {
 			if el, err := history.ParseElement(b); err == nil {

@@ -8,8 +8,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/history/store"
 )
 
 // A duplicate of an update is recognized from its ingest on, whatever its age. Its answer is kept within the bounds on number and bytes of
@@ -21,9 +21,9 @@ func TestLedgerAnswersRepeatsOfUpdates(t *testing.T) {
 		return bytes
 	}
 	// commit answers updates in a commit that only consumes the inbox.
-	commit := func(b *bench, answers ...store.Answer) {
+	commit := func(b *bench, answers ...record.Answer) {
 		b.Helper()
-		_, err := b.commit(store.Commit{Instance: "a", Execution: 1, Head: "h1", Answers: answers})
+		_, err := b.commit(record.Commit{Instance: "a", Execution: 1, Head: "h1", Answers: answers})
 		b.must(err)
 	}
 	kept := func(b *bench, update string) string {
@@ -37,30 +37,30 @@ func TestLedgerAnswersRepeatsOfUpdates(t *testing.T) {
 	each(t, map[string]func(b *bench){
 		"a duplicate is dropped while the update is open, and once it is answered": func(b *bench) {
 			b.started("a", "h1")
-			_, err := b.ingest(0, 1, message("a", "p k", store.UpdateMessage))
+			_, err := b.ingest(0, 1, message("a", "p k", record.UpdateMessage))
 			b.must(err)
-			got, err := b.ingest(1, 3, message("a", "p k", store.UpdateMessage), message("a", "p l", store.UpdateMessage))
+			got, err := b.ingest(1, 3, message("a", "p k", record.UpdateMessage), message("a", "p l", record.UpdateMessage))
 			b.must(err)
 			if !got[0].Repeat || got[1].Repeat {
 				b.Errorf("%+v", got)
 			}
-			commit(b, store.Answer{Update: "p k", Answer: answer(b, "1")})
-			if got, err = b.ingest(3, 4, message("a", "p k", store.UpdateMessage)); err != nil || !got[0].Repeat {
+			commit(b, record.Answer{Update: "p k", Answer: answer(b, "1")})
+			if got, err = b.ingest(3, 4, message("a", "p k", record.UpdateMessage)); err != nil || !got[0].Repeat {
 				b.Errorf("%+v, %v", got, err)
 			}
 			if kept(b, "p k") != "1" || kept(b, "p l") != "" {
 				b.Errorf("answers %q and %q", kept(b, "p k"), kept(b, "p l"))
 			}
-			commit(b, store.Answer{Update: "p l"}) // its input was dropped
-			if got, err = b.ingest(4, 5, message("a", "p l", store.UpdateMessage)); err != nil || got[0].Repeat {
+			commit(b, record.Answer{Update: "p l"}) // its input was dropped
+			if got, err = b.ingest(4, 5, message("a", "p l", record.UpdateMessage)); err != nil || got[0].Repeat {
 				b.Errorf("%+v, %v", got, err)
 			}
 		},
 		"an open update has its position in the stream": func(b *bench) {
 			b.started("a", "h1")
-			m := message("a", "p k", store.UpdateMessage)
+			m := message("a", "p k", record.UpdateMessage)
 			m.Element = history.Element{ID: "s7", At: 1_790_000_000_123}.Encode()
-			_, err := b.ingest(0, 1, m, message("a", "p l", store.UpdateMessage))
+			_, err := b.ingest(0, 1, m, message("a", "p l", record.UpdateMessage))
 			b.must(err)
 			for update, want := range map[string]history.Position{"p k": {Seq: 7, Time: 1_790_000_000_123_000_000}, "p l": {}} {
 				if a, open, err := b.st.UpdateAnswer(b.ctx(), b.own.Part, "a", update); a != nil || open != want || err != nil {
@@ -69,7 +69,7 @@ func TestLedgerAnswersRepeatsOfUpdates(t *testing.T) {
 			}
 		},
 		"a duplicate within a batch is dropped": func(b *bench) {
-			got, err := b.ingest(0, 2, message("a", "p k", store.UpdateMessage), message("a", "p k", store.UpdateMessage))
+			got, err := b.ingest(0, 2, message("a", "p k", record.UpdateMessage), message("a", "p k", record.UpdateMessage))
 			b.must(err)
 			if got[0].Repeat || !got[1].Repeat {
 				b.Errorf("%+v", got)
@@ -77,9 +77,9 @@ func TestLedgerAnswersRepeatsOfUpdates(t *testing.T) {
 		},
 		"the latest answers are kept, by number": func(b *bench) {
 			b.started("a", "h1")
-			var all []store.Answer
+			var all []record.Answer
 			for i := range 1005 {
-				all = append(all, store.Answer{Update: fmt.Sprint("p ", i), Answer: answer(b, fmt.Sprint(i))})
+				all = append(all, record.Answer{Update: fmt.Sprint("p ", i), Answer: answer(b, fmt.Sprint(i))})
 			}
 			for some := range slices.Chunk(all, 100) {
 				commit(b, some...)
@@ -95,7 +95,7 @@ func TestLedgerAnswersRepeatsOfUpdates(t *testing.T) {
 			b.started("a", "h1")
 			large := `"` + strings.Repeat("x", 500_000) + `"`
 			for i := range 20 {
-				commit(b, store.Answer{Update: fmt.Sprint("p ", i), Answer: answer(b, large)})
+				commit(b, record.Answer{Update: fmt.Sprint("p ", i), Answer: answer(b, large)})
 			}
 			if kept(b, "p 3") != "" || kept(b, "p 4") != large || kept(b, "p 19") != large {
 				b.Error("want the last 16 answers")
@@ -107,10 +107,10 @@ func TestLedgerAnswersRepeatsOfUpdates(t *testing.T) {
 			if kept(b, "p k") != "" {
 				b.Error("read an answer")
 			}
-			_, err := b.ingest(0, 1, message("a", "p k", store.UpdateMessage))
+			_, err := b.ingest(0, 1, message("a", "p k", record.UpdateMessage))
 			b.must(err)
 			b.must(b.rdb.Set(b.ctx(), b.p.Updates("a"), "text", 0).Err())
-			commit(b, store.Answer{Update: "p k", Answer: answer(b, "1")})
+			commit(b, record.Answer{Update: "p k", Answer: answer(b, "1")})
 			if kept(b, "p k") != "1" {
 				b.Error("the answer is lost")
 			}

@@ -3,14 +3,16 @@ package store
 import (
 	"strconv"
 	"strings"
+
+	"github.com/pawlrun/pawl/internal/record"
 )
 
-func parseWatermark(text string) (Watermark, error) {
+func parseWatermark(text string) (record.Watermark, error) {
 	if text == "" {
-		return Watermark{}, nil
+		return record.Watermark{}, nil
 	}
 	execution, event, err := parsePair(text)
-	return Watermark{Execution: execution, Event: event}, err
+	return record.Watermark{Execution: execution, Event: event}, err
 }
 
 // parsePair parses two numbers separated by a dot.

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/history/store"
 )
 
 func parent(id string) *history.Parent {
@@ -18,7 +18,7 @@ func custom(text string) history.Payload {
 }
 
 func TestWatermarksAreOrdered(t *testing.T) {
-	ordered := []store.Watermark{{}, {Execution: 1, Event: 1}, {Execution: 1, Event: 20}, {Execution: 2, Event: 3}, {Execution: 10, Event: 1}}
+	ordered := []record.Watermark{{}, {Execution: 1, Event: 1}, {Execution: 1, Event: 20}, {Execution: 2, Event: 3}, {Execution: 10, Event: 1}}
 	for i, m := range ordered {
 		for j, n := range ordered {
 			if m.Before(n) != (i < j) {
@@ -29,12 +29,12 @@ func TestWatermarksAreOrdered(t *testing.T) {
 	if got := fmt.Sprint(ordered[3], ordered[0]); got != "2.3 " {
 		t.Errorf("text %q", got)
 	}
-	for _, r := range []store.Record{{}, {Published: ordered[1], Produced: ordered[1]}, {Published: ordered[2], Produced: ordered[1]}} {
+	for _, r := range []record.Record{{}, {Published: ordered[1], Produced: ordered[1]}, {Published: ordered[2], Produced: ordered[1]}} {
 		if r.HasPendingMessages() {
 			t.Errorf("%v up to %v has pending messages", r.Published, r.Produced)
 		}
 	}
-	if r := (&store.Record{Published: ordered[2], Produced: ordered[3]}); !r.HasPendingMessages() {
+	if r := (&record.Record{Published: ordered[2], Produced: ordered[3]}); !r.HasPendingMessages() {
 		t.Error("messages of the previous execution do not count for this one")
 	}
 }
@@ -42,13 +42,13 @@ func TestWatermarksAreOrdered(t *testing.T) {
 func TestCommitKeepsUnnamedRecordFields(t *testing.T) {
 	each(t, map[string]func(b *bench){
 		"parent, custom status and watermarks are read back as written, and kept": func(b *bench) {
-			first := store.Record{
-				Name: "n", Origin: at(1), Execution: 1, Status: store.Running, Parent: parent("p:1=2"), Custom: custom("one"), CustomVersion: 1,
-				Produced: store.Watermark{Execution: 1, Event: 12}, Published: store.Watermark{Execution: 1, Event: 7},
+			first := record.Record{
+				Name: "n", Origin: at(1), Execution: 1, Status: record.Running, Parent: parent("p:1=2"), Custom: custom("one"), CustomVersion: 1,
+				Produced: record.Watermark{Execution: 1, Event: 12}, Published: record.Watermark{Execution: 1, Event: 7},
 			}
-			_, err := b.commit(store.Commit{Instance: "a", NewHead: "h1", Events: [][]byte{[]byte("x")}, Record: &first})
+			_, err := b.commit(record.Commit{Instance: "a", NewHead: "h1", Events: [][]byte{[]byte("x")}, Record: &first})
 			b.must(err)
-			check := func(version uint64, text string, out, sent store.Watermark) {
+			check := func(version uint64, text string, out, sent record.Watermark) {
 				b.Helper()
 				rec := b.record("a")
 				if rec.Parent == nil || *rec.Parent != *parent("p:1=2") || rec.CustomVersion != version || fmt.Sprint(rec.Custom) != fmt.Sprint(custom(text)) || rec.Produced != out || rec.Published != sent {
@@ -56,20 +56,20 @@ func TestCommitKeepsUnnamedRecordFields(t *testing.T) {
 				}
 			}
 			check(1, "one", first.Produced, first.Published)
-			_, err = b.commit(store.Commit{Instance: "a", Head: "h1", NewHead: "h2", From: store.Running, Events: [][]byte{[]byte("x")}, Record: &store.Record{}})
+			_, err = b.commit(record.Commit{Instance: "a", Head: "h1", NewHead: "h2", From: record.Running, Events: [][]byte{[]byte("x")}, Record: &record.Record{}})
 			b.must(err)
 			check(1, "one", first.Produced, first.Published)
-			c := store.Commit{Instance: "a", Head: "h2", NewHead: "h3", From: store.Running, Pop: nil, Events: [][]byte{[]byte("x")}, Prepend: [][]byte{element("!c2.0")}}
-			c.Record = &store.Record{
-				Name: "n", Origin: at(1), Execution: 2, Status: store.Running, Parent: first.Parent, Custom: custom("two"), CustomVersion: 2, Published: first.Produced,
+			c := record.Commit{Instance: "a", Head: "h2", NewHead: "h3", From: record.Running, Pop: nil, Events: [][]byte{[]byte("x")}, Prepend: [][]byte{element("!c2.0")}}
+			c.Record = &record.Record{
+				Name: "n", Origin: at(1), Execution: 2, Status: record.Running, Parent: first.Parent, Custom: custom("two"), CustomVersion: 2, Published: first.Produced,
 			}
 			_, err = b.commit(c)
 			b.must(err)
 			check(2, "two", first.Produced, first.Produced)
 		},
 		"a custom status may be empty": func(b *bench) {
-			_, err := b.commit(store.Commit{
-				Instance: "a", NewHead: "h1", Events: [][]byte{[]byte("x")}, Record: &store.Record{Name: "n", Origin: at(1), Execution: 1, Status: store.Running, CustomVersion: 2},
+			_, err := b.commit(record.Commit{
+				Instance: "a", NewHead: "h1", Events: [][]byte{[]byte("x")}, Record: &record.Record{Name: "n", Origin: at(1), Execution: 1, Status: record.Running, CustomVersion: 2},
 			})
 			b.must(err)
 			if rec := b.record("a"); rec.CustomVersion != 2 || len(rec.Custom.Data) > 0 || rec.Parent != nil || rec.HasPendingMessages() {
@@ -94,23 +94,23 @@ func TestReconcileRecordsPublishedWatermark(t *testing.T) {
 	each(t, map[string]func(b *bench){
 		"at the head that the owner has": func(b *bench) {
 			b.started("a", "h1")
-			mark := store.Watermark{Execution: 1, Event: 9}
-			if _, err := b.reconcile(store.Reconciliation{Instance: "a", Head: "h0", MaxClaims: 3, Published: mark}); !errors.Is(err, store.ErrConflict) {
+			mark := record.Watermark{Execution: 1, Event: 9}
+			if _, err := b.reconcile(record.Reconciliation{Instance: "a", Head: "h0", MaxClaims: 3, Published: mark}); !errors.Is(err, record.ErrConflict) {
 				b.Errorf("%v, want ErrConflict", err)
 			}
-			if got := b.record("a").Published; got != (store.Watermark{}) {
+			if got := b.record("a").Published; got != (record.Watermark{}) {
 				b.Errorf("sent %v", got)
 			}
-			_, err := b.reconcile(store.Reconciliation{Instance: "a", Head: "h1", MaxClaims: 3, Published: mark})
+			_, err := b.reconcile(record.Reconciliation{Instance: "a", Head: "h1", MaxClaims: 3, Published: mark})
 			b.must(err)
-			_, err = b.reconcile(store.Reconciliation{Instance: "a", Head: "h1", MaxClaims: 3}) // without a watermark
+			_, err = b.reconcile(record.Reconciliation{Instance: "a", Head: "h1", MaxClaims: 3}) // without a watermark
 			b.must(err)
 			if got := b.record("a").Published; got != mark {
 				b.Errorf("sent %v", got)
 			}
 		},
 		"but creates no record": func(b *bench) {
-			_, err := b.reconcile(store.Reconciliation{Instance: "a", MaxClaims: 3, Published: store.Watermark{Execution: 1, Event: 9}})
+			_, err := b.reconcile(record.Reconciliation{Instance: "a", MaxClaims: 3, Published: record.Watermark{Execution: 1, Event: 9}})
 			b.must(err)
 			if rec, err := b.st.Record(b.ctx(), part, "a"); rec != nil || err != nil {
 				b.Errorf("%+v, %v", rec, err)
@@ -130,30 +130,30 @@ func TestLoadReturnsHistoryWithPendingMessages(t *testing.T) {
 					b.Errorf("%d events, %d of the past; want %d and %d", len(l.Events), len(l.Previous), events, past)
 				}
 			}
-			out := store.Watermark{Execution: 1, Event: 2}
-			_, err := b.commit(store.Commit{
+			out := record.Watermark{Execution: 1, Event: 2}
+			_, err := b.commit(record.Commit{
 				Instance: "a", NewHead: "h1", Events: encoded(b, started(1), &history.EventSent{Instance: "b", Name: "e"}),
-				Record: &store.Record{Name: "n", Origin: at(1), Execution: 1, Status: store.Running, Produced: out},
+				Record: &record.Record{Name: "n", Origin: at(1), Execution: 1, Status: record.Running, Produced: out},
 			})
 			b.must(err)
 			load(2, 0)
-			_, err = b.commit(store.Commit{
-				Instance: "a", Head: "h1", NewHead: "h2", From: store.Running, Events: encoded(b, &history.ContinuedAsNew{}),
-				Record: &store.Record{Name: "n", Origin: at(1), Execution: 2, Status: store.Running}, Prepend: [][]byte{element("!c2.0")},
+			_, err = b.commit(record.Commit{
+				Instance: "a", Head: "h1", NewHead: "h2", From: record.Running, Events: encoded(b, &history.ContinuedAsNew{}),
+				Record: &record.Record{Name: "n", Origin: at(1), Execution: 2, Status: record.Running}, Prepend: [][]byte{element("!c2.0")},
 			})
 			b.must(err)
 			load(0, 3)
-			_, err = b.reconcile(store.Reconciliation{Instance: "a", Head: "h2", MaxClaims: 3, Published: out})
+			_, err = b.reconcile(record.Reconciliation{Instance: "a", Head: "h2", MaxClaims: 3, Published: out})
 			b.must(err)
 			load(0, 0)
-			_, err = b.commit(store.Commit{
-				Instance: "a", Execution: 2, Head: "h2", NewHead: "h3", From: store.Running, Pop: []string{"!c2.0"},
+			_, err = b.commit(record.Commit{
+				Instance: "a", Execution: 2, Head: "h2", NewHead: "h3", From: record.Running, Pop: []string{"!c2.0"},
 				Events: encoded(b, started(2), &history.EventSent{Instance: "b", Name: "e"}, &history.Completed{}),
-				Record: &store.Record{Status: store.Completed, Ended: 5, End: encoded(b, &history.Completed{})[0], Produced: store.Watermark{Execution: 2, Event: 2}},
+				Record: &record.Record{Status: record.Completed, Ended: 5, End: encoded(b, &history.Completed{})[0], Produced: record.Watermark{Execution: 2, Event: 2}},
 			})
 			b.must(err)
 			load(0, 3)
-			_, err = b.reconcile(store.Reconciliation{Instance: "a", Head: "h3", MaxClaims: 3, Published: store.Watermark{Execution: 2, Event: 2}})
+			_, err = b.reconcile(record.Reconciliation{Instance: "a", Head: "h3", MaxClaims: 3, Published: record.Watermark{Execution: 2, Event: 2}})
 			b.must(err)
 			load(0, 0)
 		},

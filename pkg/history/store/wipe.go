@@ -63,7 +63,7 @@ func (s *Reader) OwnedKeys(ctx context.Context, part int, instance string) ([]re
 
 // Wipe removes an instance, whatever its keys contain, and its inbox up to the purge that requests it. It reports a conflict if the
 // purge is no longer at its index, also if the reply to an earlier successful attempt was lost.
-func (s *Store) Wipe(t Tenure, w *Wipe, done func(now int64, err error)) {
+func (s *Store) Wipe(t Tenure, w *record.Wipe, done func(now int64, err error)) {
 	p := s.space.Part(t.Part)
 	keys := s.wipeKeys(t, w.Instance)
 	args := []any{t.Token, w.Instance, w.InboxIndex, w.Purge}

@@ -4,11 +4,11 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redistest"
-	"github.com/pawlrun/pawl/pkg/history/store"
 )
 
-func (b *bench) wipe(w store.Wipe) error {
+func (b *bench) wipe(w record.Wipe) error {
 	_, err := redistest.Answer(func(done func(int64, error)) { b.st.Wipe(b.own, &w, done) })
 	return err
 }
@@ -16,7 +16,7 @@ func (b *bench) wipe(w store.Wipe) error {
 func TestWipeRemovesEverythingOnce(t *testing.T) {
 	each(t, map[string]func(b *bench){
 		"keys of any type; later inputs are kept, with the start in front": func(b *bench) {
-			b.over(message("a", "e1", ""), message("a", "!n", store.StartMessage))
+			b.over(message("a", "e1", ""), message("a", "!n", record.StartMessage))
 			for _, key := range []string{b.p.Instance("a"), b.p.History("a", 1), b.p.Reports("a", 2), b.p.Lease("a", 7, 9), b.p.Seen("a")} {
 				b.must(b.rdb.Del(b.ctx(), key).Err())
 				b.must(b.rdb.Set(b.ctx(), key, "a text", 0).Err())
@@ -24,12 +24,12 @@ func TestWipeRemovesEverythingOnce(t *testing.T) {
 			b.must(b.rdb.RPush(b.ctx(), b.p.History("a:1", 1), "e").Err())
 			keys, err := b.st.OwnedKeys(b.ctx(), part, "a")
 			b.must(err)
-			w := store.Wipe{Instance: "a", Purge: "p", Keys: keys}
-			if err := b.wipe(store.Wipe{Instance: "a", InboxIndex: 1, Purge: "p"}); !errors.Is(err, store.ErrConflict) {
+			w := record.Wipe{Instance: "a", Purge: "p", Keys: keys}
+			if err := b.wipe(record.Wipe{Instance: "a", InboxIndex: 1, Purge: "p"}); !errors.Is(err, record.ErrConflict) {
 				b.Errorf("in another place: %v", err)
 			}
 			b.must(b.wipe(w))
-			if err := b.wipe(w); !errors.Is(err, store.ErrConflict) {
+			if err := b.wipe(w); !errors.Is(err, record.ErrConflict) {
 				b.Errorf("again: %v", err)
 			}
 			b.wantGone(b.p.Inbox("a"), b.p.Wakeups())
@@ -54,7 +54,7 @@ func TestWipeRemovesEverythingOnce(t *testing.T) {
 				b.Error("the inbox is there, or the record is gone")
 			}
 			b.own.Token = "another"
-			if err := b.wipe(store.Wipe{Instance: "a", Purge: "p"}); !errors.Is(err, store.ErrFenced) {
+			if err := b.wipe(record.Wipe{Instance: "a", Purge: "p"}); !errors.Is(err, record.ErrFenced) {
 				b.Errorf("fenced: %v", err)
 			}
 		},
