@@ -14,7 +14,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/pawlrun/pawl/internal/limit"
-	"github.com/pawlrun/pawl/internal/limiter"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
@@ -217,17 +216,17 @@ func FuzzKeyAt(f *testing.F) {
 
 func TestMemberRoundTrips(t *testing.T) {
 	born := history.Position{Seq: 7, Time: 1_790_000_000_123_456_789}
-	for _, m := range []limiter.Member{
+	for _, m := range []limit.Member{
 		{Ticket: "t", Instance: "i", Place: limit.ActivityPlace(1, 2)},
 		{Ticket: limit.StartTicket("i", born), Instance: "i", Place: limit.StartPlace(born), HeldByAncestor: "u"},
-		{Ticket: "t", Instance: "i", Place: limiter.RetainedPlace},
+		{Ticket: "t", Instance: "i", Place: limit.RetainedPlace},
 	} {
 		if got, err := limit.ParseMember(m.String()); err != nil || got != m {
 			t.Errorf("%s: %+v, %v", m, got, err)
 		}
 	}
 	for _, text := range []string{"", "t", "t i", "t i p u x", "t  p", " i p", "t i p "} {
-		if m, err := limit.ParseMember(text); !errors.Is(err, limiter.ErrMember) {
+		if m, err := limit.ParseMember(text); !errors.Is(err, limit.ErrMember) {
 			t.Errorf("%q is parsed as %+v, %v", text, m, err)
 		}
 	}

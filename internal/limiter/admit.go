@@ -31,12 +31,12 @@ type pipeline struct{ pending []*request }
 // request is an AdmitRequest, which may take several scripts. Limiter.mu guards its fields. While a script is outstanding, only its reply
 // changes got, left and entered.
 type request struct {
-	call          AdmitRequest
-	reply         func(AdmitReply, error)
+	call          limit.AdmitRequest
+	reply         func(limit.AdmitReply, error)
 	timer         *time.Timer
 	replied       bool
-	left, entered int        // number of Leave and of Enter that are in a script already
-	got           AdmitReply // outcomes of the scripts so far
+	left, entered int              // number of Leave and of Enter that are in a script already
+	got           limit.AdmitReply // outcomes of the scripts so far
 }
 
 // Admit sends leaves and entries to a limit, and passes the outcomes to then.
@@ -44,11 +44,11 @@ type request struct {
 // If this process has not set the wakeup of the limit in the last three seconds, Admit sets it first. For each limit, at most one script
 // of this process is outstanding; requests that arrive in the meantime go into the next one, in order. then is called exactly once, after
 // two seconds with ErrTimeout.
-func (g *Limiter) Admit(c AdmitRequest, then func(AdmitReply, error)) {
+func (g *Limiter) Admit(c limit.AdmitRequest, then func(limit.AdmitReply, error)) {
 	a := &request{call: c, reply: then}
 	g.mu.Lock()
 	a.timer = time.AfterFunc(admitTimeout, func() {
-		g.answer(a, AdmitReply{}, fmt.Errorf("limit %s: %w after %v", c.Limit, ErrTimeout, admitTimeout))
+		g.answer(a, limit.AdmitReply{}, fmt.Errorf("limit %s: %w after %v", c.Limit, ErrTimeout, admitTimeout))
 	})
 	l, busy := g.pipelines[c.Limit]
 	if !busy {
@@ -63,7 +63,7 @@ func (g *Limiter) Admit(c AdmitRequest, then func(AdmitReply, error)) {
 }
 
 // answer calls the callback of a request, unless it has been called.
-func (g *Limiter) answer(a *request, got AdmitReply, err error) {
+func (g *Limiter) answer(a *request, got limit.AdmitReply, err error) {
 	g.mu.Lock()
 	first := !a.replied
 	a.replied = true
@@ -84,7 +84,7 @@ type share struct {
 // batch is the content of one script.
 type batch struct {
 	limit   string
-	force   InForce
+	force   limit.InForce
 	leaves  []any
 	entries []any
 	shares  []share
@@ -179,7 +179,7 @@ func (a *request) share(b *batch, entered map[string]struct{}) share {
 }
 
 // policyArgs returns the policy arguments of admit and sweep: version, policy, declared, keyed.
-func policyArgs(f InForce, name string) ([]any, error) {
+func policyArgs(f limit.InForce, name string) ([]any, error) {
 	keyed := "0"
 	if limit.Key(name) != "" {
 		keyed = "1"
@@ -204,7 +204,7 @@ func (g *Limiter) send(b *batch) {
 	args = append(args, len(b.leaves))
 	args = append(append(args, b.leaves...), b.entries...)
 	g.run.Go(redisx.Call{Script: g.script.admit, Keys: g.keys(b.limit), Args: args}, func(reply any, err error) {
-		var got AdmitReply
+		var got limit.AdmitReply
 		var rested int64
 		if err == nil {
 			got, rested, err = readAdmitted(reply, len(b.entries))
@@ -259,13 +259,13 @@ func (g *Limiter) register(b *batch) {
 func (g *Limiter) fail(b *batch, err error) {
 	g.forgetScheduled(b.limit)
 	for _, s := range b.shares {
-		g.answer(s.request, AdmitReply{}, err)
+		g.answer(s.request, limit.AdmitReply{}, err)
 	}
 	g.next(b.limit)
 }
 
 // deliver answers the requests that the batch completes, and sends the next batch.
-func (g *Limiter) deliver(b *batch, got AdmitReply) {
+func (g *Limiter) deliver(b *batch, got limit.AdmitReply) {
 	verdicts, granted, sweep := got.Verdicts, got.Granted, got.SweepNow
 	var completed []*request
 	g.mu.Lock()
@@ -294,7 +294,7 @@ func (g *Limiter) deliver(b *batch, got AdmitReply) {
 }
 
 // readAdmitted parses a reply of admit. rested is the time since the last use of the limit, ms; -1: the limit is new.
-func readAdmitted(reply any, entries int) (a AdmitReply, rested int64, err error) {
+func readAdmitted(reply any, entries int) (a limit.AdmitReply, rested int64, err error) {
 	r := redisx.NewReply(reply)
 	a.Now, a.Waiting, a.Holding, a.LimitedUntil, a.SweepNow = r.Int(0), int(r.Int(1)), int(r.Int(2)), r.Int(3), r.Str(4) == "1"
 	rested = r.Int(5)
@@ -308,7 +308,7 @@ func readAdmitted(reply any, entries int) (a AdmitReply, rested int64, err error
 	if len(verdicts) != entries {
 		return a, rested, fmt.Errorf("%w: %d verdicts on %d entries", redisx.ErrReply, len(verdicts), entries)
 	}
-	a.Verdicts = make([]Verdict, entries)
+	a.Verdicts = make([]limit.Verdict, entries)
 	for i, s := range verdicts {
 		if a.Verdicts[i], err = readVerdict(s); err != nil {
 			return a, rested, err
@@ -317,22 +317,22 @@ func readAdmitted(reply any, entries int) (a AdmitReply, rested int64, err error
 	return a, rested, nil
 }
 
-var verdictKinds = map[string]Kind{"I": Admitted, "W": Waiting, "F": QueueFull, "L": Limited, "T": TimedOut, "C": Cleared}
+var verdictKinds = map[string]limit.Kind{"I": limit.Admitted, "W": limit.Waiting, "F": limit.QueueFull, "L": limit.Limited, "T": limit.TimedOut, "C": limit.Cleared}
 
-func readVerdict(encoded string) (v Verdict, err error) {
+func readVerdict(encoded string) (v limit.Verdict, err error) {
 	f := strings.Fields(encoded)
 	if len(f) == 0 || verdictKinds[f[0]] == 0 {
 		return v, fmt.Errorf("%w: verdict %q", redisx.ErrReply, encoded)
 	}
 	v.Kind = verdictKinds[f[0]]
 	switch {
-	case v.Kind == Waiting && len(f) == 3:
+	case v.Kind == limit.Waiting && len(f) == 3:
 		if v.Position, err = strconv.Atoi(f[1]); err == nil {
 			v.Until, err = strconv.ParseInt(f[2], 10, 64)
 		}
-	case v.Kind == Limited && len(f) == 2:
+	case v.Kind == limit.Limited && len(f) == 2:
 		v.Until, err = strconv.ParseInt(f[1], 10, 64)
-	case len(f) != 1 || v.Kind == Waiting || v.Kind == Limited:
+	case len(f) != 1 || v.Kind == limit.Waiting || v.Kind == limit.Limited:
 		err = redisx.ErrReply
 	}
 	if err != nil {

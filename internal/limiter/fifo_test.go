@@ -43,7 +43,7 @@ func (b *harness) scripts() int {
 }
 
 // drain makes the holders leave, atATime of them per call, and returns all members in the order in which they were admitted.
-func (b *harness) drain(first []limiter.Member, atATime int) []limiter.Member {
+func (b *harness) drain(first []limit.Member, atATime int) []limit.Member {
 	b.Helper()
 	all, in := first, first
 	for len(in) > 0 {
@@ -69,10 +69,10 @@ func TestConcurrentWaitersAreAdmittedInFIFOOrder(t *testing.T) {
 		process := limiter.New(runners[i%4], b.space, partition)
 		wg.Go(func() {
 			for k := range each {
-				a, err := redistest.Answer(func(done func(limiter.AdmitReply, error)) {
-					process.Admit(limiter.AdmitRequest{Limit: b.limit, InForce: b.force, Enter: []limiter.Entry{{Member: testMember(fmt.Sprint(i, "-", k))}}}, done)
+				a, err := redistest.Answer(func(done func(limit.AdmitReply, error)) {
+					process.Admit(limit.AdmitRequest{Limit: b.limit, InForce: b.force, Enter: []limit.Entry{{Member: testMember(fmt.Sprint(i, "-", k))}}}, done)
 				})
-				if err != nil || a.Verdicts[0].Kind != limiter.Waiting {
+				if err != nil || a.Verdicts[0].Kind != limit.Waiting {
 					t.Errorf("%d-%d: %v, %v", i, k, a.Verdicts, err)
 				}
 			}
@@ -95,7 +95,7 @@ func TestConcurrentWaitersAreAdmittedInFIFOOrder(t *testing.T) {
 		next[i]++
 	}
 	b.check()
-	b.want("admitted", memberNames(b.drain([]limiter.Member{testMember("first")}, 1)), "first "+strings.Join(queue, " "))
+	b.want("admitted", memberNames(b.drain([]limit.Member{testMember("first")}, 1)), "first "+strings.Join(queue, " "))
 	b.want("counters", b.counters(), "1001 1001 0 0 0 0")
 	b.check()
 }
@@ -105,12 +105,12 @@ func TestTenThousandWaitersAreAdmittedInOrder(t *testing.T) {
 	b.policy(history.Policy{Concurrency: 100, QueueLimit: 20_000, QueueTimeout: -1})
 	begin := time.Now()
 	const n = 10_000
-	verdicts := make([]limiter.Verdict, n)
+	verdicts := make([]limit.Verdict, n)
 	var wg sync.WaitGroup
 	var bad atomic.Int64
 	for i := range n {
 		wg.Add(1)
-		b.limits.Admit(limiter.AdmitRequest{Limit: b.limit, InForce: b.force, Enter: []limiter.Entry{{Member: testMember(fmt.Sprint(i))}}}, func(a limiter.AdmitReply, err error) {
+		b.limits.Admit(limit.AdmitRequest{Limit: b.limit, InForce: b.force, Enter: []limit.Entry{{Member: testMember(fmt.Sprint(i))}}}, func(a limit.AdmitReply, err error) {
 			if err == nil {
 				verdicts[i] = a.Verdicts[0]
 			} else {
@@ -124,12 +124,12 @@ func TestTenThousandWaitersAreAdmittedInOrder(t *testing.T) {
 	if bad.Load() > 0 {
 		t.Fatalf("%d were not answered", bad.Load())
 	}
-	var first []limiter.Member
+	var first []limit.Member
 	for i, v := range verdicts {
 		switch {
-		case i < 100 && v.Kind == limiter.Admitted:
+		case i < 100 && v.Kind == limit.Admitted:
 			first = append(first, testMember(fmt.Sprint(i)))
-		case i >= 100 && v.Kind == limiter.Waiting && v.Position == i-99:
+		case i >= 100 && v.Kind == limit.Waiting && v.Position == i-99:
 		default:
 			t.Fatalf("%d: %+v", i, v)
 		}
@@ -152,10 +152,10 @@ func TestWaiterTakesAtMost300Bytes(t *testing.T) {
 	b.policy(history.Policy{Concurrency: 1})
 	const n = 10_000
 	for from := 0; from < n; from += 500 {
-		var es []limiter.Entry
+		var es []limit.Entry
 		for i := from; i < from+500; i++ {
 			id := fmt.Sprintf("order-%06d", 123_456+i)
-			es = append(es, limiter.Entry{Member: limiter.Member{
+			es = append(es, limit.Entry{Member: limit.Member{
 				Ticket: limit.StartTicket(id, history.Position{Seq: uint64(i)}), Instance: id, Place: limit.ActivityPlace(1, 17),
 			}})
 		}
@@ -185,9 +185,9 @@ func TestRequestsDuringAScriptAreBatchedInOrder(t *testing.T) {
 	const n = 300
 	var order []int
 	answers := make(chan int, n)
-	granted := make([]limiter.AdmitReply, n)
+	granted := make([]limit.AdmitReply, n)
 	for i := range n {
-		b.limits.Admit(limiter.AdmitRequest{Limit: b.limit, InForce: b.force, Enter: []limiter.Entry{{Member: testMember(fmt.Sprint(i + 1))}}}, func(a limiter.AdmitReply, err error) {
+		b.limits.Admit(limit.AdmitRequest{Limit: b.limit, InForce: b.force, Enter: []limit.Entry{{Member: testMember(fmt.Sprint(i + 1))}}}, func(a limit.AdmitReply, err error) {
 			if err != nil {
 				t.Errorf("%d: %v", i, err)
 			}
@@ -228,24 +228,24 @@ func TestBatchedRequestsHaveTheOutcomesOfSingleOnes(t *testing.T) {
 	b.enter("a", "b", "c", "d")
 	var wg sync.WaitGroup
 	type answer struct {
-		limiter.AdmitReply
+		limit.AdmitReply
 		err error
 	}
 	got := make([]answer, 6)
-	call := func(i int, force limiter.InForce, leave []limiter.Member, enter ...limiter.Entry) {
+	call := func(i int, force limit.InForce, leave []limit.Member, enter ...limit.Entry) {
 		wg.Add(1)
-		b.limits.Admit(limiter.AdmitRequest{Limit: b.limit, InForce: force, Leave: leave, Enter: enter}, func(a limiter.AdmitReply, err error) {
+		b.limits.Admit(limit.AdmitRequest{Limit: b.limit, InForce: force, Leave: leave, Enter: enter}, func(a limit.AdmitReply, err error) {
 			got[i] = answer{a, err}
 			wg.Done()
 		})
 	}
 	s.Pause()
 	call(0, b.force, nil) // outstanding; the others are batched
-	call(1, b.force, []limiter.Member{testMember("a")})
-	call(2, limiter.InForce{Policy: concurrency(2), Level: "action", Version: 9}, nil, limiter.Entry{Member: testMember("e")})
-	call(3, b.force, nil, limiter.Entry{Member: testMember("f")})        // with an older policy than the previous request
-	call(4, b.force, []limiter.Member{testMember("e"), testMember("f")}) // they enter in the same batch, so they must leave in a later one
-	call(5, limiter.InForce{}, nil, limiter.Entry{Member: testMember("b")})
+	call(1, b.force, []limit.Member{testMember("a")})
+	call(2, limit.InForce{Policy: concurrency(2), Level: "action", Version: 9}, nil, limit.Entry{Member: testMember("e")})
+	call(3, b.force, nil, limit.Entry{Member: testMember("f")})        // with an older policy than the previous request
+	call(4, b.force, []limit.Member{testMember("e"), testMember("f")}) // they enter in the same batch, so they must leave in a later one
+	call(5, limit.InForce{}, nil, limit.Entry{Member: testMember("b")})
 	s.Resume()
 	wg.Wait()
 	for i, a := range got {
@@ -265,17 +265,17 @@ func TestBatchedRequestsHaveTheOutcomesOfSingleOnes(t *testing.T) {
 func TestLargeRequestIsSplitAndAnsweredOnce(t *testing.T) {
 	b, _ := server(t)
 	b.policy(concurrency(1_200))
-	var es []limiter.Entry
-	var ms []limiter.Member
+	var es []limit.Entry
+	var ms []limit.Member
 	for i := range 2_700 {
-		es = append(es, limiter.Entry{Member: testMember(fmt.Sprint(i))})
+		es = append(es, limit.Entry{Member: testMember(fmt.Sprint(i))})
 		ms = append(ms, testMember(fmt.Sprint(i)))
 	}
 	a := b.admit(nil, es...)
-	if len(a.Verdicts) != 2_700 || a.Verdicts[1_199].Kind != limiter.Admitted || a.Verdicts[2_699].Position != 1_500 || !a.SweepNow {
+	if len(a.Verdicts) != 2_700 || a.Verdicts[1_199].Kind != limit.Admitted || a.Verdicts[2_699].Position != 1_500 || !a.SweepNow {
 		t.Errorf("%d verdicts, %+v, %+v", len(a.Verdicts), a.Verdicts[1_199], a.Verdicts[2_699])
 	}
-	a = b.admit(ms[:1_200], limiter.Entry{Member: testMember("last")})
+	a = b.admit(ms[:1_200], limit.Entry{Member: testMember("last")})
 	b.want("all that there is room for, in order", memberNames(a.Granted), memberNames(ms[1_200:2_400]))
 	b.want("the entry", formatVerdicts(a), "301")
 	b.check()
@@ -291,7 +291,7 @@ func TestAdmitWithoutReplyIsErrTimeoutOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range calls {
 		wg.Add(1)
-		b.limits.Admit(limiter.AdmitRequest{Limit: b.limit, InForce: b.force, Enter: []limiter.Entry{{Member: testMember(fmt.Sprint(i))}}}, func(_ limiter.AdmitReply, err error) {
+		b.limits.Admit(limit.AdmitRequest{Limit: b.limit, InForce: b.force, Enter: []limit.Entry{{Member: testMember(fmt.Sprint(i))}}}, func(_ limit.AdmitReply, err error) {
 			if !errors.Is(err, limiter.ErrTimeout) || !strings.Contains(err.Error(), b.limit) {
 				t.Errorf("%d: %v", i, err)
 			}
@@ -339,11 +339,11 @@ func TestLostReplyChangesNoCounterAndNoPosition(t *testing.T) {
 	defer run.Close()
 	shaky := limiter.New(run, b.space, partition)
 	proxy.LoseReplies(4)
-	retry := func(c limiter.AdmitRequest) {
+	retry := func(c limit.AdmitRequest) {
 		t.Helper()
 		c.Limit, c.InForce = b.limit, b.force
 		for range 100 {
-			if _, err := redistest.Answer(func(done func(limiter.AdmitReply, error)) { shaky.Admit(c, done) }); err == nil {
+			if _, err := redistest.Answer(func(done func(limit.AdmitReply, error)) { shaky.Admit(c, done) }); err == nil {
 				return
 			}
 		}
@@ -352,12 +352,12 @@ func TestLostReplyChangesNoCounterAndNoPosition(t *testing.T) {
 	var names []string
 	for i := range 40 {
 		names = append(names, fmt.Sprint(i))
-		retry(limiter.AdmitRequest{Enter: []limiter.Entry{{Member: testMember(names[i])}}})
+		retry(limit.AdmitRequest{Enter: []limit.Entry{{Member: testMember(names[i])}}})
 	}
 	b.want("queue", b.waiters(), strings.Join(names[3:], " "))
 	b.want("counters", b.counters(), "40 0 0 0 0 0")
 	for i := range 20 {
-		retry(limiter.AdmitRequest{Leave: []limiter.Member{testMember(names[i])}})
+		retry(limit.AdmitRequest{Leave: []limit.Member{testMember(names[i])}})
 	}
 	if proxy.Lost() == 0 {
 		t.Fatal("nothing was lost")
@@ -374,7 +374,7 @@ func TestEveryCallIsAnsweredWhenTheRunnerCloses(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 500 {
 		wg.Add(1)
-		go limits.Admit(limiter.AdmitRequest{Limit: fmt.Sprint("g", i%3), Enter: []limiter.Entry{{Member: testMember(fmt.Sprint(i))}}}, func(_ limiter.AdmitReply, err error) {
+		go limits.Admit(limit.AdmitRequest{Limit: fmt.Sprint("g", i%3), Enter: []limit.Entry{{Member: testMember(fmt.Sprint(i))}}}, func(_ limit.AdmitReply, err error) {
 			if err != nil && !errors.Is(err, redisx.ErrClosed) {
 				t.Error(err)
 			}

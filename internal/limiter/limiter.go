@@ -134,11 +134,11 @@ func (g *Limiter) keys(name string) []string {
 }
 
 // members parses a list of members.
-func members(texts []string) ([]Member, error) {
+func members(texts []string) ([]limit.Member, error) {
 	if len(texts) == 0 {
 		return nil, nil
 	}
-	out := make([]Member, len(texts))
+	out := make([]limit.Member, len(texts))
 	for i, t := range texts {
 		var err error
 		if out[i], err = limit.ParseMember(t); err != nil {

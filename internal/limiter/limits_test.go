@@ -6,7 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/pawlrun/pawl/internal/limiter"
+	"github.com/pawlrun/pawl/internal/limit"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -81,9 +81,9 @@ func TestGrantTimesAreBoundedByRate(t *testing.T) {
 	b.policy(history.Policy{Rate: 150, RateWindow: 1_000})
 	for i := range 20 {
 		b.at(int64(i) * 331)
-		var es []limiter.Entry
+		var es []limit.Entry
 		for j := range 100 {
-			es = append(es, limiter.Entry{Member: testMember(fmt.Sprint(i, ".", j))})
+			es = append(es, limit.Entry{Member: testMember(fmt.Sprint(i, ".", j))})
 		}
 		b.admit(nil, es...)
 		if n := b.rdb.LLen(t.Context(), b.space.Limit(b.limit).Grants()).Val(); n > 150 {
@@ -134,9 +134,9 @@ func TestClockStepBackVoidsFutureGrants(t *testing.T) {
 	t.Run("grants that lie in the future count no more", func(t *testing.T) {
 		b := clock(t)
 		b.policy(history.Policy{Rate: 250, RateWindow: 10_000, QueueTimeout: -1})
-		var es []limiter.Entry
+		var es []limit.Entry
 		for i := range 249 {
-			es = append(es, limiter.Entry{Member: testMember(fmt.Sprint(i))})
+			es = append(es, limit.Entry{Member: testMember(fmt.Sprint(i))})
 		}
 		b.at(-60_000)
 		b.enter("early")
@@ -215,7 +215,7 @@ func TestRandomRequestsKeepOrderAndLimits(t *testing.T) {
 			spent++
 		}
 		promote := func() string {
-			var out []limiter.Member
+			var out []limit.Member
 			for len(queue) > 0 && room() {
 				grant(queue[0])
 				out = append(out, testMember(queue[0]))
@@ -226,7 +226,7 @@ func TestRandomRequestsKeepOrderAndLimits(t *testing.T) {
 		for range rapid.IntRange(1, 25).Draw(rt, "steps") {
 			now += rapid.SampledFrom([]int64{0, 0, 1, 200, 999, 1_000, 4_000}).Draw(rt, "pause")
 			b.at(now)
-			var got limiter.AdmitReply
+			var got limit.AdmitReply
 			want := ""
 			switch rapid.IntRange(0, 3).Draw(rt, "what") {
 			case 0, 1:
@@ -259,7 +259,7 @@ func TestRandomRequestsKeepOrderAndLimits(t *testing.T) {
 			case 3:
 				want = promote()
 				s := b.sweep(nil)
-				got = limiter.AdmitReply{Granted: s.Granted, Waiting: s.Waiting, Holding: s.Holding}
+				got = limit.AdmitReply{Granted: s.Granted, Waiting: s.Waiting, Holding: s.Holding}
 			}
 			if memberNames(got.Granted) != want || got.Waiting != len(queue) || got.Holding != len(in) {
 				rt.Fatalf("admitted %q, want %q; %d wait, want %d; %d hold, want %d", memberNames(got.Granted), want, got.Waiting, len(queue), got.Holding, len(in))

@@ -82,7 +82,7 @@ func wakeupCases() map[string]func(b *harness) {
 				b.Errorf("advanced: %d ms (scheduled: %v)", in, ok)
 			}
 			other := limiter.New(b.run, b.space, partition) // another process
-			_, err = redistest.Answer(func(done func(limiter.AdmitReply, error)) { other.Admit(limiter.AdmitRequest{Limit: b.limit}, done) })
+			_, err = redistest.Answer(func(done func(limit.AdmitReply, error)) { other.Admit(limit.AdmitRequest{Limit: b.limit}, done) })
 			b.must(err)
 			if in, ok := b.wakeupIn(); !ok || in > 0 {
 				b.Errorf("not scheduled by another process: %d ms (scheduled: %v)", in, ok)
@@ -91,8 +91,8 @@ func wakeupCases() map[string]func(b *harness) {
 		"before it enters: without its place in the list no caller enters": func(b *harness) {
 			key := b.space.Part(partition(b.limit)).Limits()
 			b.must(b.rdb.Set(b.Context(), key, "not a sorted set", 0).Err())
-			_, err := redistest.Answer(func(done func(limiter.AdmitReply, error)) {
-				b.limits.Admit(limiter.AdmitRequest{Limit: b.limit, Enter: []limiter.Entry{{Member: testMember("a")}}}, done)
+			_, err := redistest.Answer(func(done func(limit.AdmitReply, error)) {
+				b.limits.Admit(limit.AdmitRequest{Limit: b.limit, Enter: []limit.Entry{{Member: testMember("a")}}}, done)
 			})
 			if err == nil || !strings.Contains(err.Error(), b.limit) {
 				b.Errorf("no error that names the limit: %v", err)
@@ -125,12 +125,12 @@ func wakeupCases() map[string]func(b *harness) {
 		// without a key.
 		"again after the first call of a limit that was only registered": func(b *harness) {
 			b.policy(concurrency(1))
-			_, err := redistest.Answer(func(done func(limiter.AdmitReply, error)) { b.limits.Admit(limiter.AdmitRequest{Limit: b.limit}, done) })
+			_, err := redistest.Answer(func(done func(limit.AdmitReply, error)) { b.limits.Admit(limit.AdmitRequest{Limit: b.limit}, done) })
 			b.must(err)
 			put(b, b.now()+1000) // as a sweep does, which finds nothing
 			b.unschedule()
-			_, err = redistest.Answer(func(done func(limiter.AdmitReply, error)) {
-				b.limits.Admit(limiter.AdmitRequest{Limit: limit.Name(b.limit, "acme"), InForce: b.force, Enter: []limiter.Entry{{Member: testMember("keyed")}}}, done)
+			_, err = redistest.Answer(func(done func(limit.AdmitReply, error)) {
+				b.limits.Admit(limit.AdmitRequest{Limit: limit.Name(b.limit, "acme"), InForce: b.force, Enter: []limit.Entry{{Member: testMember("keyed")}}}, done)
 			})
 			b.must(err)
 			poll.Until(b, time.Minute, "the action is known", func() bool { return b.rdb.Exists(b.Context(), b.space.Limit(b.limit).State()).Val() == 1 })
@@ -194,11 +194,11 @@ func TestFindOrphansReportsTicketsWithoutLeaseOrInstance(t *testing.T) { each(t,
 
 func orphanCases() map[string]func(b *harness) {
 	origin := history.Position{Seq: 7, Time: 1_790_000_000_123_456_789}
-	member := func(instance, ticket, place string) limiter.Member {
-		return limiter.Member{Ticket: ticket, Instance: instance, Place: place}
+	member := func(instance, ticket, place string) limit.Member {
+		return limit.Member{Ticket: ticket, Instance: instance, Place: place}
 	}
-	findOrphans := func(b *harness, ms ...limiter.Member) ([]limiter.Member, error) {
-		return redistest.Answer(func(done func([]limiter.Member, error)) { b.limits.FindOrphans(ms, done) })
+	findOrphans := func(b *harness, ms ...limit.Member) ([]limit.Member, error) {
+		return redistest.Answer(func(done func([]limit.Member, error)) { b.limits.FindOrphans(ms, done) })
 	}
 	return map[string]func(b *harness){
 		"and of that ticket, that incarnation, and running": func(b *harness) {
@@ -214,13 +214,13 @@ func orphanCases() map[string]func(b *harness) {
 			set(part("a").Lease("a", 1, 5), "e", "effect")
 			set(part("b").Instance("b"), "orig", "7.1790000000123456789", "status", "running", "r:kept", "1")
 			set(part("c").Instance("c"), "orig", "7.1790000000123456789", "status", "completed", "ended", "1790000000999")
-			required := []limiter.Member{
-				member("a", "effect", limit.ActivityPlace(1, 5)), member("b", "t", limit.StartPlace(origin)), member("b", "kept", limiter.RetainedPlace),
+			required := []limit.Member{
+				member("a", "effect", limit.ActivityPlace(1, 5)), member("b", "t", limit.StartPlace(origin)), member("b", "kept", limit.RetainedPlace),
 			}
-			orphans := []limiter.Member{
+			orphans := []limit.Member{
 				member("a", "other effect", limit.ActivityPlace(1, 5)), member("a", "effect", limit.ActivityPlace(2, 5)), member("absent", "effect", limit.ActivityPlace(1, 5)),
 				member("b", "t", limit.StartPlace(history.Position{Seq: 8, Time: origin.Time})), member("c", "t", limit.StartPlace(origin)),
-				member("absent", "t", limit.StartPlace(origin)), member("a", "effect", limiter.RetainedPlace), member("b", "not kept", limiter.RetainedPlace), member("c", "effect", limiter.RetainedPlace), member("a", "effect", "garbage"), member("a", "effect", "1.x"),
+				member("absent", "t", limit.StartPlace(origin)), member("a", "effect", limit.RetainedPlace), member("b", "not kept", limit.RetainedPlace), member("c", "effect", limit.RetainedPlace), member("a", "effect", "garbage"), member("a", "effect", "1.x"),
 			}
 			got, err := findOrphans(b, slices.Concat(required, orphans)...)
 			if err != nil || !slices.Equal(got, orphans) {
@@ -231,7 +231,7 @@ func orphanCases() map[string]func(b *harness) {
 			}
 		},
 		"for thousands of members, of every partition": func(b *harness) {
-			var ms, want []limiter.Member
+			var ms, want []limit.Member
 			for i := range 3_000 {
 				id := strings.Repeat("x", i%7) + string(rune('a'+i%26))
 				m := member(id, "effect", limit.ActivityPlace(1, uint64(i)))
@@ -261,9 +261,9 @@ func orphanCases() map[string]func(b *harness) {
 		},
 		"with an error for members that cannot be checked, and the result for the others": func(b *harness) {
 			b.must(b.rdb.Set(b.Context(), b.space.Part(partition("a")).Instance("a"), "no record", 0).Err())
-			kept := member("b", "t", limiter.RetainedPlace)
+			kept := member("b", "t", limit.RetainedPlace)
 			got, err := findOrphans(b, member("a", "t", limit.StartPlace(origin)), kept)
-			if err == nil || !slices.Equal(got, []limiter.Member{kept}) {
+			if err == nil || !slices.Equal(got, []limit.Member{kept}) {
 				b.Errorf("%v, %v", got, err)
 			}
 		},

@@ -37,7 +37,7 @@ type harness struct {
 	space  redisx.Space
 	limits *limiter.Limiter
 	limit  string
-	force  limiter.InForce
+	force  limit.InForce
 	mini   *miniredis.Miniredis // nil on other kinds
 }
 
@@ -107,26 +107,26 @@ func (b *harness) must(err error) {
 
 // policy sets the policy that later calls pass.
 func (b *harness) policy(p history.Policy) {
-	b.force = limiter.InForce{Policy: p, Level: "action", Version: b.force.Version}
+	b.force = limit.InForce{Policy: p, Level: "action", Version: b.force.Version}
 }
 
 // concurrency returns a policy with a concurrency limit and no maximum wait.
 func concurrency(n uint32) history.Policy { return history.Policy{Concurrency: n, QueueTimeout: -1} }
 
-func testMember(name string) limiter.Member {
-	return limiter.Member{Ticket: "t-" + name, Instance: "i-" + name, Place: limit.ActivityPlace(1, 2)}
+func testMember(name string) limit.Member {
+	return limit.Member{Ticket: "t-" + name, Instance: "i-" + name, Place: limit.ActivityPlace(1, 2)}
 }
 
-func nestedMember(name, ancestor string) limiter.Member {
+func nestedMember(name, ancestor string) limit.Member {
 	m := testMember(name)
 	m.HeldByAncestor = "t-" + ancestor
 	return m
 }
 
 // memberName returns the name with which testMember made a member.
-func memberName(m limiter.Member) string { return strings.TrimPrefix(m.Ticket, "t-") }
+func memberName(m limit.Member) string { return strings.TrimPrefix(m.Ticket, "t-") }
 
-func memberNames(ms []limiter.Member) string {
+func memberNames(ms []limit.Member) string {
 	out := make([]string, len(ms))
 	for i, m := range ms {
 		out[i] = memberName(m)
@@ -134,47 +134,47 @@ func memberNames(ms []limiter.Member) string {
 	return strings.Join(out, " ")
 }
 
-func (b *harness) admit(leave []limiter.Member, enter ...limiter.Entry) limiter.AdmitReply {
+func (b *harness) admit(leave []limit.Member, enter ...limit.Entry) limit.AdmitReply {
 	b.Helper()
-	got, err := redistest.Answer(func(done func(limiter.AdmitReply, error)) {
-		b.limits.Admit(limiter.AdmitRequest{Limit: b.limit, InForce: b.force, Leave: leave, Enter: enter}, done)
+	got, err := redistest.Answer(func(done func(limit.AdmitReply, error)) {
+		b.limits.Admit(limit.AdmitRequest{Limit: b.limit, InForce: b.force, Leave: leave, Enter: enter}, done)
 	})
 	b.must(err)
 	return got
 }
 
 // enter makes members enter in one call.
-func (b *harness) enter(names ...string) limiter.AdmitReply {
+func (b *harness) enter(names ...string) limit.AdmitReply {
 	b.Helper()
-	var es []limiter.Entry
+	var es []limit.Entry
 	for _, n := range names {
-		es = append(es, limiter.Entry{Member: testMember(n)})
+		es = append(es, limit.Entry{Member: testMember(n)})
 	}
 	return b.admit(nil, es...)
 }
 
-func (b *harness) leave(names ...string) limiter.AdmitReply {
+func (b *harness) leave(names ...string) limit.AdmitReply {
 	b.Helper()
-	var ms []limiter.Member
+	var ms []limit.Member
 	for _, n := range names {
 		ms = append(ms, testMember(n))
 	}
 	return b.admit(ms)
 }
 
-func (b *harness) sweep(f *limiter.InForce) limiter.SweepReply {
+func (b *harness) sweep(f *limit.InForce) limit.SweepReply {
 	b.Helper()
-	got, err := redistest.Answer(func(done func(limiter.SweepReply, error)) { b.limits.Sweep(b.limit, f, done) })
+	got, err := redistest.Answer(func(done func(limit.SweepReply, error)) { b.limits.Sweep(b.limit, f, done) })
 	b.must(err)
 	return got
 }
 
 // formatVerdicts formats verdicts: the position of a waiter, and otherwise the kind.
-func formatVerdicts(a limiter.AdmitReply) string {
+func formatVerdicts(a limit.AdmitReply) string {
 	out := make([]string, len(a.Verdicts))
 	for i, v := range a.Verdicts {
 		out[i] = v.Kind.String()
-		if v.Kind == limiter.Waiting {
+		if v.Kind == limit.Waiting {
 			out[i] = fmt.Sprint(v.Position)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/pawlrun/pawl/internal/limit"
 	"github.com/pawlrun/pawl/internal/redisx"
 )
 
@@ -14,7 +15,7 @@ const maxOrphans = 500 // maximum number of keys of one script
 // FindOrphans passes to then the members that are no longer required, as far as that is evident without a history: no lease of the
 // activity has the ticket, the record retains no such slot (RetainedPlace), or no running instance has the origin. Members whose place
 // cannot be parsed are among them. An error means that some members could not be checked; the result contains the others.
-func (g *Limiter) FindOrphans(ms []Member, then func([]Member, error)) {
+func (g *Limiter) FindOrphans(ms []limit.Member, then func([]limit.Member, error)) {
 	type query struct {
 		keys    []string
 		args    []any
@@ -39,7 +40,7 @@ func (g *Limiter) FindOrphans(ms []Member, then func([]Member, error)) {
 		q.keys, q.args, q.members = append(q.keys, key), append(q.args, arg), append(q.members, i)
 	}
 	answer := func(err error) {
-		var out []Member
+		var out []limit.Member
 		for i, m := range ms {
 			if orphaned[i] {
 				out = append(out, m)
@@ -77,11 +78,11 @@ func (g *Limiter) FindOrphans(ms []Member, then func([]Member, error)) {
 
 // evidence returns the key that proves whether a member is required, and the value that it must contain; see orphans.lua. ok is false if
 // the place of the member cannot be parsed.
-func evidence(p redisx.Part, m Member) (key, arg string, ok bool) {
+func evidence(p redisx.Part, m limit.Member) (key, arg string, ok bool) {
 	if origin, start := m.Origin(); start {
 		return p.Instance(m.Instance), "o" + origin, true
 	}
-	if m.Place == RetainedPlace {
+	if m.Place == limit.RetainedPlace {
 		return p.Instance(m.Instance), "k" + m.Ticket, true
 	}
 	execution, event, ok := m.Activity()
@@ -90,10 +91,10 @@ func evidence(p redisx.Part, m Member) (key, arg string, ok bool) {
 
 // ReleaseOrphans removes holders that have not been active since the notice about them. Waiters, and members that have entered again,
 // remain, so a late call removes nothing that is required. Granted are the waiters that were admitted in their place.
-func (g *Limiter) ReleaseOrphans(name string, orphans []Orphan, then func(AdmitReply, error)) {
-	args, err := policyArgs(InForce{}, name)
+func (g *Limiter) ReleaseOrphans(name string, orphans []limit.Orphan, then func(limit.AdmitReply, error)) {
+	args, err := policyArgs(limit.InForce{}, name)
 	if err != nil {
-		then(AdmitReply{}, err)
+		then(limit.AdmitReply{}, err)
 		return
 	}
 	args = append(args, len(orphans))
@@ -101,12 +102,12 @@ func (g *Limiter) ReleaseOrphans(name string, orphans []Orphan, then func(AdmitR
 		args = append(args, "!"+strconv.FormatInt(o.At, 10)+" "+o.Member.String())
 	}
 	g.run.Go(redisx.Call{Script: g.script.admit, Keys: g.keys(name), Args: args}, func(reply any, err error) {
-		var got AdmitReply
+		var got limit.AdmitReply
 		if err == nil {
 			got, _, err = readAdmitted(reply, 0)
 		}
 		if err != nil {
-			then(AdmitReply{}, fmt.Errorf("limit %s: %w", name, err))
+			then(limit.AdmitReply{}, fmt.Errorf("limit %s: %w", name, err))
 			return
 		}
 		then(got, nil)

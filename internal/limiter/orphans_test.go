@@ -3,17 +3,17 @@ package limiter_test
 import (
 	"testing"
 
-	"github.com/pawlrun/pawl/internal/limiter"
+	"github.com/pawlrun/pawl/internal/limit"
 	"github.com/pawlrun/pawl/internal/redistest"
 )
 
-func (b *harness) releaseOrphans(at int64, names ...string) limiter.AdmitReply {
+func (b *harness) releaseOrphans(at int64, names ...string) limit.AdmitReply {
 	b.Helper()
-	ds := make([]limiter.Orphan, len(names))
+	ds := make([]limit.Orphan, len(names))
 	for i, n := range names {
-		ds[i] = limiter.Orphan{Member: testMember(n), At: epoch + at}
+		ds[i] = limit.Orphan{Member: testMember(n), At: epoch + at}
 	}
-	got, err := redistest.Answer(func(done func(limiter.AdmitReply, error)) { b.limits.ReleaseOrphans(b.limit, ds, done) })
+	got, err := redistest.Answer(func(done func(limit.AdmitReply, error)) { b.limits.ReleaseOrphans(b.limit, ds, done) })
 	b.must(err)
 	return got
 }
@@ -70,7 +70,7 @@ func TestRejectedOrphanIsRemoved(t *testing.T) {
 	if got := b.releaseOrphans(100, "b"); got.Waiting+got.Holding != 1 {
 		t.Fatalf("%+v", got)
 	}
-	b.want("before its notice", formatVerdicts(b.enter("b")), limiter.TimedOut.String())
+	b.want("before its notice", formatVerdicts(b.enter("b")), limit.TimedOut.String())
 	b.at(300)
 	b.releaseOrphans(300, "b")
 	b.want("after", formatVerdicts(b.enter("b")), "1")

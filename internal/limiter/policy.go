@@ -20,13 +20,13 @@ var ErrLevel = errors.New("no such level of policies")
 const versionField = "version" // no level has this name
 
 // Overrides reads the policies that were set at run time.
-func (g *Limiter) Overrides(ctx context.Context) (*Overrides, error) {
+func (g *Limiter) Overrides(ctx context.Context) (*limit.Overrides, error) {
 	v, err := g.run.Do(ctx, redisx.Call{Script: g.script.policies, Keys: []string{g.space.Policies()}})
 	if err != nil {
 		return nil, fmt.Errorf("read the policies: %w", err)
 	}
 	r := redisx.NewReply(v)
-	o := &Overrides{Policies: make(map[string]history.Policy)}
+	o := &limit.Overrides{Policies: make(map[string]history.Policy)}
 	for i := 0; i+1 < r.Len(); i += 2 {
 		level, text := r.Str(i), r.Str(i+1)
 		if level == versionField {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pawlrun/pawl/internal/limit"
 	"github.com/pawlrun/pawl/internal/limiter"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -38,7 +39,7 @@ func TestMostSpecificPolicyIsInForce(t *testing.T) {
 		"a policy that limits nothing": {set: map[string]history.Policy{action: {}}, inCode: 1, overall: 3, level: "action", want: 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := &limiter.Overrides{Version: 4, Policies: c.set}
+			o := &limit.Overrides{Version: 4, Policies: c.set}
 			d := history.Declared{Action: code(c.inCode), Group: c.group, GroupPolicy: code(c.ofGroup)}
 			f, ok := o.Resolve("a", d, code(c.overall))
 			if ok != (c.level != "") || f.Level != c.level || f.Policy.Concurrency != c.want {
@@ -50,7 +51,7 @@ func TestMostSpecificPolicyIsInForce(t *testing.T) {
 		})
 	}
 	pause := history.Policy{Paused: true, PausedBy: "ada", PausedFor: "stocktaking", PausedAt: 7}
-	set := &limiter.Overrides{Policies: map[string]history.Policy{"pause:a": pause}}
+	set := &limit.Overrides{Policies: map[string]history.Policy{"pause:a": pause}}
 	if f, ok := set.Resolve("a", history.Declared{}, nil); !ok || f.Policy != pause || f.Level != "action" {
 		t.Errorf("paused without a policy: %+v, %v", f, ok)
 	}
@@ -58,7 +59,7 @@ func TestMostSpecificPolicyIsInForce(t *testing.T) {
 	if f, ok := set.Resolve("a", history.Declared{Action: code(2)}, nil); !ok || f.Policy != pause {
 		t.Errorf("paused: %+v, %v", f, ok)
 	}
-	var none *limiter.Overrides
+	var none *limit.Overrides
 	if f, ok := none.Resolve("a", history.Declared{Action: code(1)}, nil); !ok || f.Policy.Concurrency != 1 || f.Version != 0 {
 		t.Errorf("without overrides: %+v, %v", f, ok)
 	}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/internal/limit"
-	"github.com/pawlrun/pawl/internal/limiter"
 	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/redisx"
@@ -55,7 +54,7 @@ func admissionCases() map[string]func(b *harness) {
 		"a newcomer never overtakes, also one that comes with the leave that makes room": func(b *harness) {
 			b.policy(concurrency(1))
 			b.enter("a", "b")
-			got := b.admit([]limiter.Member{testMember("a")}, limiter.Entry{Member: testMember("c")})
+			got := b.admit([]limit.Member{testMember("a")}, limit.Entry{Member: testMember("c")})
 			b.want("newcomer", formatVerdicts(got), "1")
 			b.want("woken", memberNames(got.Granted), "b")
 			b.want("new caller with room", func() string { b.policy(concurrency(9)); return formatVerdicts(b.enter("d")) }(), "admitted") // and c before it
@@ -96,7 +95,7 @@ func admissionCases() map[string]func(b *harness) {
 		"a member that leaves and enters in one call becomes the last waiter": func(b *harness) {
 			b.policy(concurrency(1))
 			b.enter("a", "b", "c")
-			b.want("anew", formatVerdicts(b.admit([]limiter.Member{testMember("b")}, limiter.Entry{Member: testMember("b")})), "2")
+			b.want("anew", formatVerdicts(b.admit([]limit.Member{testMember("b")}, limit.Entry{Member: testMember("b")})), "2")
 			b.want("queue", b.waiters(), "c b")
 			b.want("counters", b.counters(), "4 0 0 0 1 0")
 		},
@@ -139,11 +138,11 @@ func rejectionCases() map[string]func(b *harness) {
 func TestRestoredHolderIsAdmittedAboveLimit(t *testing.T) { each(t, restoredCases()) }
 
 func restoredCases() map[string]func(b *harness) {
-	in := func(name string) limiter.Entry { return limiter.Entry{Member: testMember(name), Active: true} }
+	in := func(name string) limit.Entry { return limit.Entry{Member: testMember(name), Active: true} }
 	return map[string]func(b *harness){
 		"that the limit has no record of": func(b *harness) {
 			b.policy(concurrency(1))
-			b.want("entering", formatVerdicts(b.admit(nil, in("a"), in("b"), limiter.Entry{Member: testMember("c")})), "admitted, admitted, 1")
+			b.want("entering", formatVerdicts(b.admit(nil, in("a"), in("b"), limit.Entry{Member: testMember("c")})), "admitted, admitted, 1")
 			b.want("woken while there are too many", memberNames(b.leave("a").Granted), "")
 			b.want("woken", memberNames(b.leave("b").Granted), "c")
 			b.want("counters", b.counters(), "3 2 0 0 0 0")
@@ -240,24 +239,24 @@ func changedCases() map[string]func(b *harness) {
 		"down: evicts no holder, and admits no waiter until there is room": func(b *harness) {
 			b.policy(concurrency(3))
 			b.enter("a", "b", "c", "d")
-			down := limiter.InForce{Policy: concurrency(1), Level: "action", Version: 1}
+			down := limit.InForce{Policy: concurrency(1), Level: "action", Version: 1}
 			if s := b.sweep(&down); s.Holding != 3 || len(s.Granted) != 0 {
 				b.Errorf("%+v", s)
 			}
-			b.force = limiter.InForce{} // the limit keeps its policy
+			b.force = limit.InForce{} // the limit keeps its policy
 			b.want("woken", memberNames(b.leave("a", "b").Granted), "")
 			b.want("woken", memberNames(b.leave("c").Granted), "d")
 		},
 		"an older one is not taken, one of the same version is": func(b *harness) {
-			b.force = limiter.InForce{Policy: concurrency(1), Level: "action", Version: 5}
+			b.force = limit.InForce{Policy: concurrency(1), Level: "action", Version: 5}
 			b.enter("a", "b")
-			older := limiter.InForce{Policy: concurrency(9), Level: "group", Version: 4}
+			older := limit.InForce{Policy: concurrency(9), Level: "group", Version: 4}
 			if s := b.sweep(&older); len(s.Granted) != 0 || s.Version != 5 {
 				b.Errorf("%+v", s)
 			}
 			b.force = older
 			b.want("entering with an older one", formatVerdicts(b.enter("c")), "2")
-			same := limiter.InForce{Policy: concurrency(2), Level: "action", Version: 5, Declared: history.Declared{Group: "payments"}}
+			same := limit.InForce{Policy: concurrency(2), Level: "action", Version: 5, Declared: history.Declared{Group: "payments"}}
 			if s := b.sweep(&same); memberNames(s.Granted) != "b" || s.Declared.Group != "payments" {
 				b.Errorf("%+v", s)
 			}
@@ -288,7 +287,7 @@ func thousandCases() map[string]func(b *harness) {
 				names = append(names, fmt.Sprint(i))
 			}
 			b.enter(names...)
-			up := limiter.InForce{Policy: concurrency(5_000), Level: "action", Version: 7}
+			up := limit.InForce{Policy: concurrency(5_000), Level: "action", Version: 7}
 			s := b.sweep(&up)
 			if len(s.Granted) != 1000 || !s.More || s.Waiting != 500 || s.Holding != 1001 || s.Version != 7 || s.Next != s.Now {
 				b.Errorf("%d admitted, more %v, %d wait, %d hold, version %d, next in %d", len(s.Granted), s.More, s.Waiting, s.Holding, s.Version, s.Next-s.Now)
@@ -380,9 +379,9 @@ func TestNextSweepIsWhenFirstWaiterTimesOut(t *testing.T) {
 func TestSweepDetectsDeadlock(t *testing.T) { each(t, deadlockedCases()) }
 
 func deadlockedCases() map[string]func(b *harness) {
-	in := func(ms ...limiter.Member) (es []limiter.Entry) {
+	in := func(ms ...limit.Member) (es []limit.Entry) {
 		for _, m := range ms {
-			es = append(es, limiter.Entry{Member: m})
+			es = append(es, limit.Entry{Member: m})
 		}
 		return es
 	}
@@ -401,7 +400,7 @@ func deadlockedCases() map[string]func(b *harness) {
 			if err != nil || !ok || !p.Deadlocked || p.Position != 3 {
 				b.Errorf("%+v, %v, %v", p, ok, err)
 			}
-			b.admit([]limiter.Member{nestedMember("e", "b")})
+			b.admit([]limit.Member{nestedMember("e", "b")})
 			if b.sweep(nil).Deadlocked || b.stats().Deadlocked {
 				b.Error("deadlocked although the child has left")
 			}
@@ -541,7 +540,7 @@ func expiryCases() map[string]func(b *harness) {
 			}
 		},
 		"and a sweep does not create it": func(b *harness) {
-			f := limiter.InForce{Policy: concurrency(1), Level: "global"}
+			f := limit.InForce{Policy: concurrency(1), Level: "global"}
 			if s := b.sweep(&f); s.Next != 0 || s.IdleFor < time.Hour {
 				b.Errorf("%+v", s)
 			}

@@ -33,14 +33,14 @@ type Stats struct {
 
 // Stats reads a limit, as of the policy that the limit last received. ok is false if there is no such limit.
 func (g *Limiter) Stats(ctx context.Context, name string) (Stats, bool, error) {
-	s, _, ok, err := g.stats(ctx, name, InForce{})
+	s, _, ok, err := g.stats(ctx, name, limit.InForce{})
 	return s, ok, err
 }
 
 // StatsInForce reads a limit as of the policy in force. An idle limit is not swept, so it still has the policy of its last use; newer
 // receives that policy, and returns the policy in force if it is newer, otherwise nil.
-func (g *Limiter) StatsInForce(ctx context.Context, name string, newer func(has InForce) *InForce) (Stats, bool, error) {
-	s, has, ok, err := g.stats(ctx, name, InForce{})
+func (g *Limiter) StatsInForce(ctx context.Context, name string, newer func(has limit.InForce) *limit.InForce) (Stats, bool, error) {
+	s, has, ok, err := g.stats(ctx, name, limit.InForce{})
 	if err != nil || !ok {
 		return s, ok, err
 	}
@@ -51,7 +51,7 @@ func (g *Limiter) StatsInForce(ctx context.Context, name string, newer func(has 
 }
 
 // stats also returns the version and the declaration of the policy that the limit last received.
-func (g *Limiter) stats(ctx context.Context, name string, f InForce) (s Stats, has InForce, ok bool, _ error) {
+func (g *Limiter) stats(ctx context.Context, name string, f limit.InForce) (s Stats, has limit.InForce, ok bool, _ error) {
 	r, p, err := g.read(ctx, name, "", f)
 	if err != nil || r.Str(0) != "1" {
 		return Stats{}, has, false, err
@@ -83,8 +83,8 @@ type Place struct {
 }
 
 // Place reads the place of a member. ok is false if it is neither a waiter nor a holder.
-func (g *Limiter) Place(ctx context.Context, name string, m Member) (Place, bool, error) {
-	r, p, err := g.read(ctx, name, m.String(), InForce{})
+func (g *Limiter) Place(ctx context.Context, name string, m limit.Member) (Place, bool, error) {
+	r, p, err := g.read(ctx, name, m.String(), limit.InForce{})
 	if err != nil || r.Str(14) == "" {
 		return Place{}, false, err
 	}
@@ -94,7 +94,7 @@ func (g *Limiter) Place(ctx context.Context, name string, m Member) (Place, bool
 	}, true, r.Err()
 }
 
-func (g *Limiter) read(ctx context.Context, name, member string, f InForce) (*redisx.Reply, history.Policy, error) {
+func (g *Limiter) read(ctx context.Context, name, member string, f limit.InForce) (*redisx.Reply, history.Policy, error) {
 	var p history.Policy
 	args, err := policyArgs(f, name)
 	if err != nil {
@@ -115,7 +115,7 @@ func (g *Limiter) read(ctx context.Context, name, member string, f InForce) (*re
 
 // Waiter is a waiter of a limit.
 type Waiter struct {
-	Member
+	limit.Member
 	Since    int64 // Unix ms
 	Position int   // from 1
 }
@@ -154,7 +154,7 @@ func score(text string) (int64, error) {
 }
 
 // Holders reads up to n holders, the least recently active first.
-func (g *Limiter) Holders(ctx context.Context, name string, n int) ([]Member, error) {
+func (g *Limiter) Holders(ctx context.Context, name string, n int) ([]limit.Member, error) {
 	if n < 1 {
 		return nil, nil
 	}

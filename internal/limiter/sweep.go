@@ -14,29 +14,29 @@ import (
 
 // Sweep repairs a limit: it applies the policy unless its version is older than that of the limit (nil: no policy), rejects waiters that
 // have exceeded the maximum wait, and admits waiters while there is room, at most a thousand of each. It does not create a limit.
-func (g *Limiter) Sweep(name string, f *InForce, then func(SweepReply, error)) {
+func (g *Limiter) Sweep(name string, f *limit.InForce, then func(limit.SweepReply, error)) {
 	if f == nil {
-		f = &InForce{}
+		f = &limit.InForce{}
 	}
 	args, err := policyArgs(*f, name)
 	if err != nil {
-		then(SweepReply{}, err)
+		then(limit.SweepReply{}, err)
 		return
 	}
 	g.run.Go(redisx.Call{Script: g.script.sweep, Keys: g.keys(name), Args: args}, func(reply any, err error) {
-		var s SweepReply
+		var s limit.SweepReply
 		if err == nil {
 			s, err = readSwept(reply)
 		}
 		if err != nil {
-			then(SweepReply{}, fmt.Errorf("limit %s: %w", name, err))
+			then(limit.SweepReply{}, fmt.Errorf("limit %s: %w", name, err))
 			return
 		}
 		then(s, nil)
 	})
 }
 
-func readSwept(reply any) (s SweepReply, err error) {
+func readSwept(reply any) (s limit.SweepReply, err error) {
 	r := redisx.NewReply(reply)
 	s.Now, s.Waiting, s.Holding, s.LimitedUntil, s.Next = r.Int(0), int(r.Int(1)), int(r.Int(2)), r.Int(3), r.Int(4)
 	s.Deadlocked, s.IdleFor, s.More = r.Str(5) == "1", time.Duration(r.Int(6))*time.Millisecond, r.Str(7) == "1"

@@ -58,7 +58,7 @@ func (qs *queries) limitsListed(ctx context.Context, q *request.Limits) (request
 
 // statsInForce reads the state of a limit under the policy in force, even if the limit has not applied that policy yet.
 func (qs *queries) statsInForce(ctx context.Context, name string) (limiter.Stats, bool, error) {
-	return qs.process.limits.StatsInForce(ctx, name, func(has limiter.InForce) *limiter.InForce {
+	return qs.process.limits.StatsInForce(ctx, name, func(has limit.InForce) *limit.InForce {
 		return qs.process.policies.now().Newer(name, has.Version, has.Declared)
 	})
 }
@@ -169,7 +169,7 @@ func (qs *queries) limitWaiters(ctx context.Context, q *request.Waiters) (reques
 }
 
 // asWaiter describes a member of a limit: the start of an instance, or an activity.
-func asWaiter(m limiter.Member) request.Waiter {
+func asWaiter(m limit.Member) request.Waiter {
 	w := request.Waiter{Instance: m.Instance}
 	if _, start := m.Origin(); start {
 		w.Execution, w.Event = 1, 1

@@ -23,7 +23,7 @@ type policyCache struct {
 	limits  *limiter.Limiter
 	conn    *queue.Conn
 	log     *slog.Logger
-	latest  atomic.Pointer[limiter.Overrides]
+	latest  atomic.Pointer[limit.Overrides]
 	seen    atomic.Uint64 // highest version that was read, or that a limit has applied
 	noticed chan struct{}
 	reading sync.Mutex // serializes reads, so that an older reply cannot replace a newer one
@@ -33,7 +33,7 @@ type policyCache struct {
 
 func newPolicies(limits *limiter.Limiter, conn *queue.Conn, log *slog.Logger, all *shards, global *history.Policy) *policyCache {
 	p := &policyCache{limits: limits, conn: conn, log: log, noticed: make(chan struct{}, 1), shards: all, global: global}
-	p.latest.Store(&limiter.Overrides{})
+	p.latest.Store(&limit.Overrides{})
 	return p
 }
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/pawlrun/pawl/internal/core"
 	"github.com/pawlrun/pawl/internal/failpoint"
-	"github.com/pawlrun/pawl/internal/limiter"
+	"github.com/pawlrun/pawl/internal/limit"
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/outage"
 	"github.com/pawlrun/pawl/internal/partition"
@@ -270,7 +270,7 @@ func (s *shell) doLimit(e *core.Effect) {
 	switch e.Kind {
 	case core.CallLimit:
 		why, number := e.Reason, e.Number
-		s.process.limits.Admit(*e.Call, func(got limiter.AdmitReply, err error) {
+		s.process.limits.Admit(*e.Call, func(got limit.AdmitReply, err error) {
 			switch why {
 			case core.EnterTurn, core.EnterStart:
 				failpoint.Here("orchestrator.entered")
@@ -281,11 +281,11 @@ func (s *shell) doLimit(e *core.Effect) {
 			s.post(core.Message{Kind: core.LimitAnswered, Number: number, Admitted: got, Err: err})
 		})
 	case core.ReleaseTickets:
-		s.process.limits.ReleaseOrphans(name, e.Body.([]limiter.Orphan), func(got limiter.AdmitReply, err error) {
+		s.process.limits.ReleaseOrphans(name, e.Body.([]limit.Orphan), func(got limit.AdmitReply, err error) {
 			s.post(core.Message{Kind: core.TicketsReleased, ID: name, Admitted: got, Err: err})
 		})
 	case core.SweepLimit:
-		s.process.limits.Sweep(name, e.Body.(*limiter.InForce), func(got limiter.SweepReply, err error) {
+		s.process.limits.Sweep(name, e.Body.(*limit.InForce), func(got limit.SweepReply, err error) {
 			failpoint.Here("orchestrator.swept")
 			if got.Version > 0 {
 				s.process.policies.saw(got.Version - 1) // see policies.resolve
@@ -298,8 +298,8 @@ func (s *shell) doLimit(e *core.Effect) {
 	case core.UnlistLimit:
 		s.process.limits.Unschedule(name, func(error) {})
 	case core.FindUnwanted:
-		swept := e.Body.(limiter.SweepReply)
-		s.process.limits.FindOrphans(swept.Stale, func(unwanted []limiter.Member, err error) {
+		swept := e.Body.(limit.SweepReply)
+		s.process.limits.FindOrphans(swept.Stale, func(unwanted []limit.Member, err error) {
 			s.post(core.Message{Kind: core.UnwantedFound, ID: name, Body: &core.UnwantedMembers{Members: unwanted, At: swept.Now}, Err: err})
 		})
 	case core.PassNotices:

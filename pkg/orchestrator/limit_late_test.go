@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl"
-	"github.com/pawlrun/pawl/internal/limiter"
+	"github.com/pawlrun/pawl/internal/limit"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
 	"github.com/pawlrun/pawl/pkg/worker"
@@ -42,7 +42,7 @@ func TestPolicyLostByRedisIsNoLongerInForce(t *testing.T) {
 			s, held := newHarness(t), newHeldActivity()
 			plain := pawl.NewActivity[string, string]("plain")
 			bind := hello.Do(func(ctx *pawl.Context, who string) (string, error) { return plain.Call(ctx, who) })
-			if _, err := s.limits().SetPolicy(s.ctx(), limiter.ActionLevel+"plain", history.Policy{Concurrency: 1}); err != nil {
+			if _, err := s.limits().SetPolicy(s.ctx(), limit.ActionLevel+"plain", history.Policy{Concurrency: 1}); err != nil {
 				t.Fatal(err)
 			}
 			o := s.orchestrate(orchestrator.Config{}, bind)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/limit"
-	"github.com/pawlrun/pawl/internal/limiter"
 	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
@@ -27,21 +26,21 @@ func (s limitHarness) crowd(name string, n int) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	c := limiter.AdmitRequest{Limit: name}
+	c := limit.AdmitRequest{Limit: name}
 	c.InForce, _ = set.Resolve(limit.Action(name), history.Declared{}, nil)
 	c.InForce.Version++ // as orchestrators pass it
 	for i := range n {
 		place := limit.ActivityPlace(1, uint64(i+2))
 		switch i % 3 {
 		case 1:
-			place = limiter.RetainedPlace
+			place = limit.RetainedPlace
 		case 2:
 			place = limit.StartPlace(history.Position{Seq: 7, Time: 8})
 		}
-		c.Enter = append(c.Enter, limiter.Entry{Member: limiter.Member{Ticket: fmt.Sprintf("%s-%05d", strings.ReplaceAll(name, "/", "-"), i), Instance: fmt.Sprintf("absent-%d", i), Place: place}})
+		c.Enter = append(c.Enter, limit.Entry{Member: limit.Member{Ticket: fmt.Sprintf("%s-%05d", strings.ReplaceAll(name, "/", "-"), i), Instance: fmt.Sprintf("absent-%d", i), Place: place}})
 	}
 	done := make(chan error, 1)
-	s.limits().Admit(c, func(_ limiter.AdmitReply, err error) { done <- err })
+	s.limits().Admit(c, func(_ limit.AdmitReply, err error) { done <- err })
 	if err := <-done; err != nil {
 		s.t.Fatal(err)
 	}

@@ -13,7 +13,6 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/limit"
-	"github.com/pawlrun/pawl/internal/limiter"
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
@@ -108,7 +107,7 @@ func TestSlotOfALostTurnIsReleasedWhileItsInstanceIsStalled(t *testing.T) {
 	s := newHarness(t)
 	s.orchestrate(orchestrator.Config{ReconcileInterval: 10 * time.Second}, hello.Do(callGreet))
 	s.start("undeployed", "h", `"h"`)
-	s.enter("limited", limiter.Member{Ticket: "lost", Instance: "h", Place: limit.ActivityPlace(1, 2)})
+	s.enter("limited", limit.Member{Ticket: "lost", Instance: "h", Place: limit.ActivityPlace(1, 2)})
 	s.quiet("limited")
 }
 
@@ -119,7 +118,7 @@ func TestOrphanedSlotIsReleasedAlthoughEventsWaitForTheStart(t *testing.T) {
 	s.orchestrate(orchestrator.Config{ReconcileInterval: 10 * time.Second}, hello.Do(callGreet))
 	s.event("ping", "h", `1`)
 	s.until("it is kept", func() bool { return s.redis.HExists(context.Background(), s.key("h", "stalled"), "h").Val() })
-	s.enter("limited", limiter.Member{Ticket: "lost", Instance: "h", Place: limit.ActivityPlace(1, 2)})
+	s.enter("limited", limit.Member{Ticket: "lost", Instance: "h", Place: limit.ActivityPlace(1, 2)})
 	s.quiet("limited")
 }
 
@@ -171,8 +170,8 @@ func TestOrphanedSlotIsReleasedByAReconciliationAfterTheNotice(t *testing.T) {
 	s.event("ping", "h", `1`)
 	s.until("it is kept", func() bool { return s.redis.HExists(context.Background(), s.key("h", "stalled"), "h").Val() })
 	held.on.Store(true)
-	before := limiter.Member{Ticket: "before", Instance: "h", Place: limit.ActivityPlace(1, 2)}
-	behind := limiter.Member{Ticket: "behind", Instance: "h", Place: limit.ActivityPlace(1, 3)}
+	before := limit.Member{Ticket: "before", Instance: "h", Place: limit.ActivityPlace(1, 2)}
+	behind := limit.Member{Ticket: "behind", Instance: "h", Place: limit.ActivityPlace(1, 3)}
 	s.enterWith("limited", history.Policy{Concurrency: 2}, before)
 	s.looked(held)
 	s.enterWith("limited", history.Policy{Concurrency: 2}, behind)

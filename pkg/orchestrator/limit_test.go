@@ -115,16 +115,16 @@ func (s limitHarness) oneWaits(held *heldActivity) limiter.Waiter {
 }
 
 // enter adds a member without an instance to a limit.
-func (s limitHarness) enter(name string, m limiter.Member) {
+func (s limitHarness) enter(name string, m limit.Member) {
 	s.t.Helper()
 	s.enterWith(name, history.Policy{Concurrency: 1}, m)
 }
 
-func (s limitHarness) enterWith(name string, p history.Policy, m limiter.Member) {
+func (s limitHarness) enterWith(name string, p history.Policy, m limit.Member) {
 	s.t.Helper()
-	_, err := redistest.Answer(func(done func(limiter.AdmitReply, error)) {
-		s.limits().Admit(limiter.AdmitRequest{
-			Limit: name, InForce: limiter.InForce{Policy: p, Level: "action", Version: 1}, Enter: []limiter.Entry{{Member: m}},
+	_, err := redistest.Answer(func(done func(limit.AdmitReply, error)) {
+		s.limits().Admit(limit.AdmitRequest{
+			Limit: name, InForce: limit.InForce{Policy: p, Level: "action", Version: 1}, Enter: []limit.Entry{{Member: m}},
 		}, done)
 	})
 	if err != nil {
@@ -315,7 +315,7 @@ func TestLostNoticeIsRepeated(t *testing.T) {
 	s.orchestrate(orchestrator.Config{ReconcileInterval: time.Minute}, hello.Do(func(ctx *pawl.Context, who string) (string, error) { return limited.Call(ctx, who) }))
 	s.work(worker.Config{}, limited.Do(held.do))
 	// A holder that is in no history, as after a turn that was lost between the limit and the commit.
-	orphan := limiter.Member{Ticket: "orphan", Instance: "absent", Place: limit.ActivityPlace(1, 2)}
+	orphan := limit.Member{Ticket: "orphan", Instance: "absent", Place: limit.ActivityPlace(1, 2)}
 	s.enter("limited", orphan)
 	began := time.Now()
 	s.start("hello", "h-0", `"h-0"`)
@@ -370,9 +370,9 @@ func TestTicketLeavesALimitThatItsHistoryDoesNotName(t *testing.T) {
 		t.Fatalf("%+v", d.LimitWaits)
 	}
 	other := waiter.Member // in that turn the code wanted to retain the slot
-	other.Place = limiter.RetainedPlace
-	if _, err := redistest.Answer(func(done func(limiter.AdmitReply, error)) {
-		s.limits().Admit(limiter.AdmitRequest{Limit: "limited", Enter: []limiter.Entry{{Member: other, Active: true}}}, done)
+	other.Place = limit.RetainedPlace
+	if _, err := redistest.Answer(func(done func(limit.AdmitReply, error)) {
+		s.limits().Admit(limit.AdmitRequest{Limit: "limited", Enter: []limit.Entry{{Member: other, Active: true}}}, done)
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -528,7 +528,7 @@ func TestNoticeOfAnEndedInstanceDoesNotBlockItsInbox(t *testing.T) {
 		s.ended(id)
 	}
 	for _, id := range ids {
-		m := limiter.Member{Ticket: "ticket", Instance: id, Place: limiter.RetainedPlace}
+		m := limit.Member{Ticket: "ticket", Instance: id, Place: limit.RetainedPlace}
 		s.event("late", id, `1`)
 		for range 5 {
 			if err := s.conn.SendLimitNotices(s.conn.PartitionOf(id), []message.LimitNotice{{Limit: "limited", Member: m.String(), At: 1}}); err != nil {

@@ -180,23 +180,23 @@ func (r *limitHarness) force() *memlimit.Force {
 	return f
 }
 
-func forceOf(f *memlimit.Force) *limiter.InForce {
+func forceOf(f *memlimit.Force) *limit.InForce {
 	if f == nil {
 		return nil
 	}
 	p := f.Policy
-	return &limiter.InForce{Level: "action", Version: uint64(f.Version), Declared: history.Declared{Group: f.Declared}, Policy: history.Policy{
+	return &limit.InForce{Level: "action", Version: uint64(f.Version), Declared: history.Declared{Group: f.Declared}, Policy: history.Policy{
 		Concurrency: uint32(p.Concurrency), Rate: uint32(p.Rate), RateWindow: p.RateWindow, Quota: uint64(p.Quota), QuotaWindow: p.QuotaWindow,
 		QueueLimit: uint32(p.QueueLimit), QueueTimeout: p.QueueTimeout, Reject: p.Reject, Paused: p.Paused,
 	}}
 }
 
-func memberOf(m memlimit.Member) limiter.Member { return limiter.Member(m) }
+func memberOf(m memlimit.Member) limit.Member { return limit.Member(m) }
 
 func texts[M ~struct{ Ticket, Instance, Place, HeldByAncestor string }](ms []M) []string {
 	out := make([]string, len(ms))
 	for i, m := range ms {
-		out[i] = limiter.Member(m).String()
+		out[i] = limit.Member(m).String()
 	}
 	return out
 }
@@ -231,7 +231,7 @@ func (r *limitHarness) admit() {
 	}
 	r.send(func() {
 		r.both(name, fmt.Sprintf("admit at %s, policy %+v: leave %v, enter %v", name, f, leave, enter), func() (string, int64) {
-			c := limiter.AdmitRequest{Limit: name}
+			c := limit.AdmitRequest{Limit: name}
 			if f != nil {
 				c.InForce = *forceOf(f)
 			}
@@ -239,9 +239,9 @@ func (r *limitHarness) admit() {
 				c.Leave = append(c.Leave, memberOf(l.Member))
 			}
 			for _, e := range enter {
-				c.Enter = append(c.Enter, limiter.Entry{Member: memberOf(e.Member), Active: e.Active})
+				c.Enter = append(c.Enter, limit.Entry{Member: memberOf(e.Member), Active: e.Active})
 			}
-			a, err := redistest.Answer(func(done func(limiter.AdmitReply, error)) { r.limits.Admit(c, done) })
+			a, err := redistest.Answer(func(done func(limit.AdmitReply, error)) { r.limits.Admit(c, done) })
 			r.must(err)
 			verdicts := []string{}
 			for _, v := range a.Verdicts {
@@ -270,11 +270,11 @@ func (r *limitHarness) releaseOrphans() {
 	}
 	r.send(func() {
 		r.both(name, fmt.Sprintf("disown at %s: %v", name, leave), func() (string, int64) {
-			ds := make([]limiter.Orphan, len(leave))
+			ds := make([]limit.Orphan, len(leave))
 			for i, l := range leave {
-				ds[i] = limiter.Orphan{Member: memberOf(l.Member), At: l.At}
+				ds[i] = limit.Orphan{Member: memberOf(l.Member), At: l.At}
 			}
-			a, err := redistest.Answer(func(done func(limiter.AdmitReply, error)) { r.limits.ReleaseOrphans(name, ds, done) })
+			a, err := redistest.Answer(func(done func(limit.AdmitReply, error)) { r.limits.ReleaseOrphans(name, ds, done) })
 			r.must(err)
 			return fmt.Sprint(texts(a.Granted), a.Waiting, a.Holding, a.LimitedUntil, a.SweepNow), a.Now
 		}, func(g *memlimit.Limit, now int64) string {
@@ -284,10 +284,10 @@ func (r *limitHarness) releaseOrphans() {
 	})
 }
 
-func kindOf(k limiter.Kind) memlimit.Kind {
-	return map[limiter.Kind]memlimit.Kind{
-		limiter.Admitted: memlimit.Admitted, limiter.Waiting: memlimit.Waits, limiter.QueueFull: memlimit.Full, limiter.Limited: memlimit.Limited,
-		limiter.TimedOut: memlimit.TimedOut, limiter.Cleared: memlimit.Cleared,
+func kindOf(k limit.Kind) memlimit.Kind {
+	return map[limit.Kind]memlimit.Kind{
+		limit.Admitted: memlimit.Admitted, limit.Waiting: memlimit.Waits, limit.QueueFull: memlimit.Full, limit.Limited: memlimit.Limited,
+		limit.TimedOut: memlimit.TimedOut, limit.Cleared: memlimit.Cleared,
 	}[k]
 }
 
@@ -295,7 +295,7 @@ func (r *limitHarness) sweep() {
 	name, f := r.limit(), r.force()
 	r.send(func() {
 		r.both(name, fmt.Sprintf("sweep of %s, policy %+v", name, f), func() (string, int64) {
-			s, err := redistest.Answer(func(done func(limiter.SweepReply, error)) { r.limits.Sweep(name, forceOf(f), done) })
+			s, err := redistest.Answer(func(done func(limit.SweepReply, error)) { r.limits.Sweep(name, forceOf(f), done) })
 			r.must(err)
 			away := []string{}
 			for _, a := range s.Rejected {
