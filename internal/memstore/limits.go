@@ -18,8 +18,8 @@ type Limits struct {
 
 // The mistakes around limits.
 const (
-	Unlisted      memlimit.Mistake = "an entry does not put the limit on its list"
-	PendingWanted memlimit.Mistake = "an instance that waits counts as an admitted one"
+	Unlisted      memlimit.Mistake = "an entry does not schedule the limit"
+	PendingWanted memlimit.Mistake = "a waiting instance counts as an admitted one"
 )
 
 // Waiting returns the number of members that wait at a limit.

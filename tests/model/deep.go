@@ -8,14 +8,14 @@ import (
 	"github.com/pawlrun/pawl/internal/author"
 )
 
-// Worlds are plain data: they are copied, and compared, without a method of their own for each of their types.
+// Worlds are plain data: reflection copies and compares them.
 
-// shared are types that nothing changes.
+// shared are immutable types, which copies share.
 var shared = map[reflect.Type]bool{
 	reflect.TypeFor[*author.Registry](): true, reflect.TypeFor[*time.Location](): true, reflect.TypeFor[*Setup](): true, reflect.TypeFor[[]byte](): true,
 }
 
-// unseen are fields that make no state another one: what was returned already, and what is only counted.
+// unseen are fields that do not distinguish states: effects that were returned already, and counts.
 var unseen = map[string]bool{"effects": true, "met": true, "log": true, "cfg": true, "setup": true}
 
 type place struct {
@@ -23,7 +23,7 @@ type place struct {
 	of reflect.Type
 }
 
-// copied is a deep copy of what p points to.
+// copied returns a deep copy of *p.
 func copied[T any](p *T) *T {
 	out := new(T)
 	c := copier{}
@@ -31,7 +31,7 @@ func copied[T any](p *T) *T {
 	return out
 }
 
-// copier records where what it has copied is now. A pointer may lead into a struct that it has copied.
+// copier records the copies by address, because a pointer may lead into a struct that was copied already.
 type copier map[place]reflect.Value
 
 func (c copier) copy(to, from reflect.Value) {
@@ -86,7 +86,7 @@ func (c copier) pointer(to, from reflect.Value) {
 	c.copy(out.Elem(), from.Elem())
 }
 
-// loose copies a value that has no address.
+// loose copies a value that is not addressable.
 func (c copier) loose(v reflect.Value) reflect.Value {
 	from, to := reflect.New(v.Type()).Elem(), reflect.New(v.Type()).Elem()
 	from.Set(v)
@@ -94,7 +94,7 @@ func (c copier) loose(v reflect.Value) reflect.Value {
 	return to
 }
 
-// deepField is a field of a struct that is not plain. It may be set, though it is not exported.
+// deepField is a field that is not plain. It can be set although it is not exported.
 type deepField struct {
 	offset uintptr
 	is     reflect.Type
@@ -121,7 +121,7 @@ func deepFields(t reflect.Type) []deepField {
 
 var plains = map[reflect.Type]bool{}
 
-// plain reports whether a type has no pointer but those of texts and functions.
+// plain reports whether a type contains no pointers other than those of strings and functions.
 func plain(t reflect.Type) bool {
 	if known, ok := plains[t]; ok {
 		return known
@@ -142,7 +142,7 @@ func plain(t reflect.Type) bool {
 	return is
 }
 
-// hash is of all that makes the state another one.
+// hash is the hash of everything that distinguishes states.
 type hash struct {
 	a, b uint64
 	path []place
@@ -232,7 +232,7 @@ func (h *hash) pointed(v reflect.Value) {
 	h.value(v.Elem())
 }
 
-// entries are in no order.
+// entries adds the entries of a map, independent of their order.
 func (h *hash) entries(v reflect.Value) {
 	var a, b uint64
 	for it := v.MapRange(); it.Next(); {

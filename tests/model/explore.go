@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// Found is what a search has found.
+// Found is the result of a search.
 type Found struct {
 	States int
-	Whole  bool   // there is no state that was not seen
-	Broken string // the promise, empty if all hold
+	Whole  bool   // all reachable states were visited
+	Broken string // the violated promise; empty if all hold
 	Trace  []string
 }
 
-// String shows the counterexample, one step a line.
+// String returns the counterexample, one step per line.
 func (f Found) String() string {
 	if f.Broken == "" {
 		return fmt.Sprintf("holds in %d states (all: %v)", f.States, f.Whole)
@@ -26,17 +26,17 @@ type search struct {
 	index   map[[2]uint64]int32
 	parent  []int32
 	step    []string
-	follows []int32            // of each state that was visited: its fair successor; -1: it was let come to rest
-	rests   map[[2]uint64]bool // states from which the fair world is known to finish
+	follows []int32            // by visited state: its fair successor; -1: it was run until it came to rest
+	rests   map[[2]uint64]bool // states from which the fair world comes to rest
 }
 
-// RestBound is how many fair steps a world may need to come to rest.
+// RestBound is the maximum number of fair steps until a world comes to rest.
 const RestBound = 400
 
-// compared is after how many of them the world is compared with those that are known to come to rest: it costs as much as several steps.
+// compared is the number of such steps between two comparisons with the states in rests: a comparison costs as much as several steps.
 const compared = 8
 
-// Search visits the worlds that follow from the first, at most so many, and stops at the first that breaks a promise.
+// Search visits the worlds reachable from the first, at most `most`, and stops at the first that breaks a promise.
 func Search(first *World, most int) Found {
 	s := &search{index: map[[2]uint64]int32{}, rests: map[[2]uint64]bool{}}
 	s.see(first, -1, "")
@@ -48,7 +48,7 @@ func Search(first *World, most int) Found {
 		if b := w.Check(); b != "" {
 			return Found{States: len(s.parent), Broken: b, Trace: s.trace(int32(n))}
 		}
-		follows := int32(-1) // the fair successor, if the search visits it: then that comes to rest, or does not
+		follows := int32(-1) // the fair successor, if the search visits it: it decides whether this world comes to rest
 		fair, more := w.Fair()
 		for _, step := range w.Steps() {
 			if len(s.parent) >= most {
@@ -89,7 +89,7 @@ func (s *search) see(w *World, parent int32, step string) (at int32, fresh bool)
 	return at, true
 }
 
-// cycle returns a state from which the fair world goes round in a circle; -1: there is none.
+// cycle returns a state from which the fair world repeats itself forever; -1: there is none.
 func (s *search) cycle() int32 {
 	ends := make([]bool, len(s.follows))
 	for n := range s.follows {
@@ -115,7 +115,7 @@ func (s *search) trace(n int32) (steps []string) {
 	return steps
 }
 
-// rest lets the world go on fairly until it rests or meets a state that is known to finish.
+// rest takes fair steps until the world comes to rest or reaches a state in rests.
 func (s *search) rest(w *World) (broken string, steps []string) {
 	var path [][2]uint64
 	for n := range RestBound {
@@ -152,8 +152,8 @@ func (s *search) rest(w *World) (broken string, steps []string) {
 	return "", nil
 }
 
-// Walk takes steps in a world, at most so many, each of which pick chooses among n, then lets it come to rest. It returns the
-// promise that broke, nothing if none did, and what was done. The world itself is changed.
+// Walk takes at most `steps` steps, each chosen among n by pick, and then lets the world come to rest. It returns the violated
+// promise, empty if all hold, and the steps. It changes the world itself.
 func Walk(w *World, steps int, pick func(n int) int) (broken string, trace []string) {
 	for range steps {
 		all := w.Steps()

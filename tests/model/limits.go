@@ -13,15 +13,15 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// queue is what was seen of a limit from outside.
+// queue is the record of a limit as observed from outside.
 type queue struct {
-	Kept         *memlimit.Limit // what a restart of the limit would remember
-	Arrived      []string        // the tickets that have waited since they came, in order
+	Kept         *memlimit.Limit // the state that a restart of the limit would restore
+	Arrived      []string        // the tickets that have waited since their arrival, in order
 	EverAdmitted []string        // tickets that it has ever admitted
-	Forgotten    int             // grants that a rollback has forgotten, and ends of holders
-	Times        []int64         // when a ticket was admitted within the limits, ms
-	Unlisted     bool            // it is on no list, for it was idle
-	Unheard      map[string]int  // at how many visits, with nothing else under way, a holder did not know that it is one
+	Forgotten    int             // grants and ends of holders that a rollback has lost
+	Times        []int64         // times at which tickets were admitted within the limits, ms
+	Unlisted     bool            // it was idle, and is not scheduled
+	Unheard      map[string]int  // by holder: visits, with nothing else outstanding, at which its instance had not received the grant
 }
 
 func queueOf(w *World, name string) *queue {
@@ -39,29 +39,29 @@ func breaksf(w *World, format string, args ...any) {
 	}
 }
 
-// seat is a ticket, as the store has it.
-type seat struct {
+// ticketState is a ticket as stored in the history.
+type ticketState struct {
 	member limit.Member
 	limit  string
-	wanted bool // by the history
+	wanted bool // the history requires it
 	waits  bool
 	runs   bool // it has a lease, or its instance runs
 }
 
-// seats are the tickets of an instance.
-func seats(id string, in *memstore.Instance) map[string]seat {
+// ticketStates returns the tickets of an instance.
+func ticketStates(id string, in *memstore.Instance) map[string]ticketState {
 	past, events, _ := fold(in.History())
-	all := map[string]seat{}
+	all := map[string]ticketState{}
 	for _, ev := range events {
 		if s, ok := ev.(*history.ActivityScheduled); ok && s.Limit != nil {
-			all[s.Limit.Ticket] = seat{limit: s.Limit.Name}
+			all[s.Limit.Ticket] = ticketState{limit: s.Limit.Name}
 		}
 		if s, ok := ev.(*history.Started); ok && s.Limit != nil {
-			all[s.Limit.Ticket] = seat{limit: s.Limit.Name}
+			all[s.Limit.Ticket] = ticketState{limit: s.Limit.Name}
 		}
 	}
 	for _, k := range past.Tickets() {
-		s := seat{member: core.Member(id, k.Event, past, k.Limit), limit: k.Limit.Name, wanted: true, waits: k.Waiting}
+		s := ticketState{member: core.Member(id, k.Event, past, k.Limit), limit: k.Limit.Name, wanted: true, waits: k.Waiting}
 		s.runs = k.Event == 1 && !k.Waiting
 		if a := past.Activity(k.Event); a != nil {
 			s.runs = in.Leases[memstore.Place{Execution: max(in.Execution, 1), Event: k.Event}].Effect == a.Effect
@@ -71,13 +71,13 @@ func seats(id string, in *memstore.Instance) map[string]seat {
 	return all
 }
 
-// seat finds a ticket.
-func seatOf(w *World, m memlimit.Member) seat {
-	return seats(m.Instance, w.Store.Get(m.Instance))[m.Ticket]
+// ticketStateOf finds a ticket.
+func ticketStateOf(w *World, m memlimit.Member) ticketState {
+	return ticketStates(m.Instance, w.Store.Get(m.Instance))[m.Ticket]
 }
 
-// admitted checks that what a commit lets begin was admitted, and has not run before.
-func admitted(w *World, id string, before, now map[string]seat) {
+// admitted checks that the activities and starts that a commit begins were admitted, and have not run before.
+func admitted(w *World, id string, before, now map[string]ticketState) {
 	for ticket, s := range now {
 		was, known := before[ticket]
 		if !s.runs || was.runs {
@@ -92,22 +92,22 @@ func admitted(w *World, id string, before, now map[string]seat) {
 	}
 }
 
-// limited checks those that run, and those that wait, against the limits.
+// limited compares running and waiting callers with the limits.
 func limited(w *World) string {
 	if len(w.Limits.Limits) == 0 {
 		return ""
 	}
 	running := map[string]int{}
 	for _, id := range w.IDs() {
-		for ticket, s := range seats(id, w.Store.Get(id)) {
+		for ticket, s := range ticketStates(id, w.Store.Get(id)) {
 			lim, m := w.Limits.Limit(s.limit), memlimit.Member(s.member)
 			switch {
 			case s.runs:
 				running[s.limit]++
-				if lim.Holder(m) < 0 && !w.Vague {
+				if lim.Holder(m) < 0 && !w.AnyRolledBack {
 					return ticket + " runs, and its slot is free for another"
 				}
-			case s.waits && !w.Vague && slices.Contains(queueOf(w, s.limit).Arrived, ticket) && lim.Holder(m) < 0 && lim.Waiter(m) < 0 && lim.Rejection(m) < 0:
+			case s.waits && !w.AnyRolledBack && slices.Contains(queueOf(w, s.limit).Arrived, ticket) && lim.Holder(m) < 0 && lim.Waiter(m) < 0 && lim.Rejection(m) < 0:
 				return ticket + " waits, and has lost its place"
 			}
 		}
@@ -116,7 +116,7 @@ func limited(w *World) string {
 		if b := lim.Check(); b != "" {
 			return name + ": " + b
 		}
-		if _, listed := w.Store.Limits[name]; !listed && !lim.Empty() && !w.Vague && !queueOf(w, name).Unlisted {
+		if _, listed := w.Store.Limits[name]; !listed && !lim.Empty() && !w.AnyRolledBack && !queueOf(w, name).Unlisted {
 			return name + " has members, and is not visited"
 		}
 		if c := lim.Force.Policy.Concurrency; c > 0 && running[name] > c+queueOf(w, name).Forgotten {
@@ -126,7 +126,7 @@ func limited(w *World) string {
 	return ""
 }
 
-// script carries out a request to a limit, and looks at what it has done.
+// script carries out a request to a limit, and checks its effect.
 func script(w *World, r *request) *core.Message {
 	e := &r.effect
 	name := e.ID
@@ -135,7 +135,7 @@ func script(w *World, r *request) *core.Message {
 	}
 	w.Scripted = true
 	lim, q := w.Limits.Limit(name), queueOf(w, name)
-	before, quiet := lim.Clone(), len(w.Net)+len(w.Bells)+len(w.Owner.Timers) == 0 && w.Former == nil && w.Calm
+	before, quiet := lim.Clone(), len(w.Net)+len(w.Bells)+len(w.Owner.Timers) == 0 && w.Former == nil && w.Faultless
 	m := w.Answer(e, r.token)
 	switch e.Kind {
 	case core.CallLimit:
@@ -162,11 +162,11 @@ func script(w *World, r *request) *core.Message {
 	return m
 }
 
-// visited counts the visits that ask about a holder whose instance does not know of it: behind two, it does, or it is none any more.
+// visited counts the visits that repeat the grant to a holder whose instance has not received it: after two, it has, or is not a holder.
 func (q *queue) visited(w *World, stale []limit.Member) {
 	unheard := map[string]int{}
 	for _, m := range stale {
-		if s := seatOf(w, memlimit.Member(m)); s.wanted && !s.waits {
+		if s := ticketStateOf(w, memlimit.Member(m)); s.wanted && !s.waits {
 			continue
 		}
 		if unheard[m.Ticket] = q.Unheard[m.Ticket] + 1; unheard[m.Ticket] > 2 {
@@ -176,11 +176,11 @@ func (q *queue) visited(w *World, stale []limit.Member) {
 	q.Unheard = unheard
 }
 
-// left takes note of leaves, as one sees them from outside: who waits in its instance waits.
+// left records leaves as observed from outside: a ticket that waits in its history waits.
 func (q *queue) left(w *World, before, lim *memlimit.Limit, leave []limit.Member) {
 	for _, l := range leave {
 		m := memlimit.Member(l)
-		if seatOf(w, m).waits && before.Holder(m) < 0 && before.Rejection(m) < 0 || lim.Waiter(m) >= 0 {
+		if ticketStateOf(w, m).waits && before.Holder(m) < 0 && before.Rejection(m) < 0 || lim.Waiter(m) >= 0 {
 			continue
 		}
 		q.leave(l.Ticket)
@@ -191,19 +191,19 @@ func (q *queue) leave(ticket string) {
 	q.Arrived = slices.DeleteFunc(q.Arrived, func(t string) bool { return t == ticket })
 }
 
-// granted takes note of waiters that were admitted: no waiter that came before them may still wait.
+// granted records admitted waiters: no earlier waiter may still wait.
 func (q *queue) granted(w *World, lim *memlimit.Limit, ms []limit.Member) {
 	for _, m := range ms {
 		q.through(w, lim, m.Ticket, max(slices.Index(q.Arrived, m.Ticket), 0))
 	}
 }
 
-// through takes note of a ticket that is admitted in front of, or behind, so many: no window has more than the rate allows.
+// through records an admission: no window may contain more than the rate allows.
 func (q *queue) through(w *World, lim *memlimit.Limit, ticket string, behind int) {
 	for _, first := range q.Arrived[:behind] {
-		away := slices.ContainsFunc(lim.Rejections, func(t memlimit.Rejection) bool { return t.Member.Ticket == first }) // it waits only for the notice
+		away := slices.ContainsFunc(lim.Rejections, func(t memlimit.Rejection) bool { return t.Member.Ticket == first }) // it only waits for the notice
 		for _, id := range w.IDs() {
-			if seats(id, w.Store.Get(id))[first].waits && !away && !w.Vague {
+			if ticketStates(id, w.Store.Get(id))[first].waits && !away && !w.AnyRolledBack {
 				breaksf(w, "%s overtakes %s", ticket, first)
 			}
 		}
@@ -223,12 +223,12 @@ func (q *queue) admitted(ticket string) {
 	}
 }
 
-// came takes note of an entry and what became of it. Who runs, and is reported as such, is a holder again, whatever has been forgotten.
+// came records an entry and its verdict. A ticket that is reported as active is a holder again, even after a rollback.
 func (q *queue) came(w *World, before, lim *memlimit.Limit, e limit.Entry, k limit.Kind) {
 	t, m := e.Member.Ticket, memlimit.Member(e.Member)
 	at := slices.Index(q.Arrived, t)
 	switch {
-	case e.Active && seatOf(w, m).runs && lim.Holder(m) < 0:
+	case e.Active && ticketStateOf(w, m).runs && lim.Holder(m) < 0:
 		breaksf(w, "%s has reported that it runs, and has no slot", t)
 	case e.Active && k == limit.Admitted:
 		q.leave(t)
@@ -243,9 +243,9 @@ func (q *queue) came(w *World, before, lim *memlimit.Limit, e limit.Entry, k lim
 	}
 }
 
-// rolledBack notes which tickets run again, or wait again, that were over: others have been admitted in their place.
+// rolledBack records the tickets that run or wait again after a rollback: others have been admitted in their place.
 func rolledBack(w *World, to *memstore.Store) {
-	w.Vague = true
+	w.AnyRolledBack = true
 	for _, q := range w.Queues {
 		for _, ticket := range q.EverAdmitted {
 			now, then := ticketIn(w.Store, ticket), ticketIn(to, ticket)
@@ -256,17 +256,17 @@ func rolledBack(w *World, to *memstore.Store) {
 	}
 }
 
-// ticketIn is a ticket of a store.
-func ticketIn(s *memstore.Store, ticket string) seat {
+// ticketIn returns a ticket of a store.
+func ticketIn(s *memstore.Store, ticket string) ticketState {
 	for id, in := range s.Instances {
-		if x, ok := seats(id, in)[ticket]; ok {
+		if x, ok := ticketStates(id, in)[ticket]; ok {
 			return x
 		}
 	}
-	return seat{}
+	return ticketState{}
 }
 
-// pass has the notices of a limit received: by the process that sends them, or else as the messages of another.
+// pass delivers the notices of a limit, within the process or as messages to another one.
 func pass(w *World, r *request) {
 	all := r.effect.Body.([]core.LimitNotice)
 	sent := make([]message.LimitNotice, len(all))
@@ -277,14 +277,14 @@ func pass(w *World, r *request) {
 		switch {
 		case t == nil:
 		case t.Token == r.token:
-			w.tell(t, core.Message{Kind: core.NoticesPassed, Body: all})
+			w.deliver(t, core.Message{Kind: core.NoticesPassed, Body: all})
 		default:
-			w.tell(t, core.Message{Kind: core.NoticesReceived, Body: sent})
+			w.deliver(t, core.Message{Kind: core.NoticesReceived, Body: sent})
 		}
 	}
 }
 
-// limitFaults are those of limits, and what clients do with them.
+// limitFaults are the faults of limits, and the requests of clients to them.
 func (s *steps) limitFaults(w *World) {
 	for _, name := range slices.Sorted(maps.Keys(w.Limits.Limits)) {
 		if queueOf(w, name).Kept == nil {
@@ -298,13 +298,13 @@ func (s *steps) limitFaults(w *World) {
 						q.Forgotten++
 					}
 				}
-				w.Limits.Limits[name], q.Kept, q.Times, w.Vague = q.Kept, nil, nil, true
+				w.Limits.Limits[name], q.Kept, q.Times, w.AnyRolledBack = q.Kept, nil, nil, true
 			})
 		}
 		s.may(w.Left.Clears, name+" is cleared", func(w *World) {
 			w.Left.Clears--
 			w.Limits.Clear(name, w.Now)
-			w.tell(w.Owner, core.Message{Kind: core.LimitDue, ID: name})
+			w.deliver(w.Owner, core.Message{Kind: core.LimitDue, ID: name})
 		})
 	}
 	for i, r := range w.Runs {
@@ -322,14 +322,14 @@ func (s *steps) limitFaults(w *World) {
 				variant = "'"
 				defer func() { variant = "" }()
 				r := w.take(i)
-				w.hear(&r, w.arrive(&r))
+				w.receive(&r, w.arrive(&r))
 			})
 		}
 	}
 	if w.Former == nil {
 		s.may(w.Left.Pauses, "the owner is replaced, and does not know it", func(w *World) {
 			w.Left.Pauses--
-			w.Unheard = true
+			w.Lossy = true
 			w.Former = w.Owner
 			w.acquire()
 		})

@@ -12,7 +12,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// fleet starts an instance of each program: x, y, z.
+// fleet starts one instance of each program: x, y, z.
 func fleet(programs ...string) (all []planned) {
 	for i, program := range programs {
 		id := string(rune('x' + i))
@@ -23,7 +23,7 @@ func fleet(programs ...string) (all []planned) {
 	return all
 }
 
-// behindLimits is a world of limits, whose instances all end.
+// behindLimits returns a world with limits, in which all instances end.
 func behindLimits(p history.Policy, f Faults, programs ...string) Setup {
 	s := Setup{Plan: fleet(programs...), Faults: f, Ends: true, Policies: map[string]history.Policy{}}
 	for _, action := range []string{"slot", "another", "start", "behind"} {
@@ -32,7 +32,7 @@ func behindLimits(p history.Policy, f Faults, programs ...string) Setup {
 	return s
 }
 
-// At limits stories begin so: x has a slot, y waits for it, x has done its work.
+// Stories at limits begin with these steps: x has a slot, y waits for it, x has completed its activity.
 func entered(limit string) []string {
 	if limit == "slot" {
 		return []string{"publish startx", "read input 1", "ingest", "run turn x", "call limit slot", "commit x"}
@@ -52,10 +52,10 @@ func oneSlot() history.Policy { return history.Policy{Concurrency: 1, QueueTimeo
 
 func oneEach() history.Policy { return history.Policy{Rate: 1, RateWindow: 2 * soon, QueueTimeout: -1} }
 
-// cancelled has an instance cancelled.
+// cancelled cancels an instance.
 func cancelled(s *Setup) { s.Plan = append(s.Plan, plans("one", "stop")[0]) }
 
-// limitWorlds are worlds of limits in which nothing may break.
+// limitWorlds are worlds with limits in which every promise must hold.
 func limitWorlds() []world {
 	at := func(f Faults, programs ...string) Setup { return behindLimits(oneSlot(), f, programs...) }
 	timed, short := oneSlot(), oneSlot()
@@ -65,27 +65,27 @@ func limitWorlds() []world {
 	starts := entered("start")
 	return []world{
 		{"two instances, and their owners die", at(Faults{Crashes: 2}, "one", "one"), x},
-		{"notices are lost, and received late", at(Faults{Fails: 2, Echoes: 1}, "one", "one"), both},
+		{"notices are lost, or received late", at(Faults{Fails: 2, Echoes: 1}, "one", "one"), both},
 		{"a visit, a crash and a late notice", at(Faults{Crashes: 1, Echoes: 1, Ticks: 1}, "one", "one"), slices.Concat(both, done())},
 		{"copies of calls arrive late", at(Faults{Echoes: 1, Crashes: 1}, "one", "one"), x[:4]},
-		{"a former owner goes on", at(Faults{Pauses: 1, Ticks: 1}, "one", "one"), x},
-		{"a former owner goes on, and asks again", at(Faults{Pauses: 1, Dues: 1}, "one", "one"), both},
-		{"limits answer and the answer is lost", at(Faults{Resends: 3}, "one", "one"), x[:4]},
-		{"decided otherwise", at(Faults{Otherwise: 1, Crashes: 1}, "flip", "one"), x[:3]},
+		{"a former owner continues", at(Faults{Pauses: 1, Ticks: 1}, "one", "one"), x},
+		{"a former owner continues, and repeats its requests", at(Faults{Pauses: 1, Dues: 1}, "one", "one"), both},
+		{"replies of limits are lost", at(Faults{Resends: 3}, "one", "one"), x[:4]},
+		{"decided differently", at(Faults{Otherwise: 1, Crashes: 1}, "flip", "one"), x[:3]},
 		{"cancelled while it waits", at(Faults{Crashes: 1}, "one", "one").with(cancelled), both},
-		{"one after the other", at(Faults{Crashes: 1}, "chain", "one"), slices.Concat(both, done())},
-		{"a slot that is kept", at(Faults{Crashes: 1, Failures: 1, Echoes: 1}, "kept", "one"), both},
-		{"starts that wait", at(Faults{Crashes: 1, Fails: 1}, "start", "start"), starts},
-		{"starts that are cancelled", at(Faults{Fails: 1, Echoes: 1}, "start", "start").with(cancelled), starts},
-		{"the store of the instances goes back", at(Faults{Rollbacks: 1}, "one", "one"), x},
-		{"the store of the limit goes back", at(Faults{Forgets: 1}, "one", "one"), x},
-		{"a limit behind another", at(Faults{Resends: 1, Crashes: 1, Echoes: 1}, "behind", "other"), entered("behind")[:5]},
+		{"one activity after another", at(Faults{Crashes: 1}, "chain", "one"), slices.Concat(both, done())},
+		{"a retained slot", at(Faults{Crashes: 1, Failures: 1, Echoes: 1}, "kept", "one"), both},
+		{"waiting starts", at(Faults{Crashes: 1, Fails: 1}, "start", "start"), starts},
+		{"cancelled starts", at(Faults{Fails: 1, Echoes: 1}, "start", "start").with(cancelled), starts},
+		{"the store of the instances rolls back", at(Faults{Rollbacks: 1}, "one", "one"), x},
+		{"the store of the limit rolls back", at(Faults{Forgets: 1}, "one", "one"), x},
+		{"a limit after another", at(Faults{Resends: 1, Crashes: 1, Echoes: 1}, "behind", "other"), entered("behind")[:5]},
 		{"a waiter is rejected after the maximum wait", behindLimits(timed, Faults{Ticks: 2, Fails: 1}, "one", "one"), both},
 		{"a waiter is rejected by a client", at(Faults{Clears: 1, Crashes: 1, Fails: 1}, "one", "one"), both},
-		{"a queue of one", behindLimits(short, Faults{Crashes: 1}, "chain", "one", "one"), both},
+		{"at most one waiter", behindLimits(short, Faults{Crashes: 1}, "chain", "one", "one"), both},
 		{"a rate", behindLimits(oneEach(), Faults{Ticks: 3}, "chain", "one"), x},
 		{"two limits", at(Faults{Crashes: 1}, "cross", "cross"), x[:4]},
-		{"taken off the list while a caller enters", at(Faults{Fails: 1, Ticks: 2}, "one", "one"), x[:4]},
+		{"removed from the schedule while a caller enters", at(Faults{Fails: 1, Ticks: 2}, "one", "one"), x[:4]},
 	}
 }
 
@@ -144,7 +144,7 @@ func unfair() []flawed {
 	}
 }
 
-// counterexample searches for a promise that breaks behind a story: by walks at limits, where that takes many steps, otherwise breadth first.
+// counterexample searches for a violated promise after a story: by walks at limits, where that takes many steps, otherwise breadth first.
 func (s *Setup) counterexample(begins []string, most int) string {
 	states := 0
 	for seed := range uint64(min(500, most/4)) {
@@ -170,7 +170,7 @@ func (s *Setup) counterexample(begins []string, most int) string {
 func TestWalksFindACounterexampleForEveryMistakeOfLimits(t *testing.T) {
 	for _, c := range unfair() {
 		t.Run(string(c.wrong), func(t *testing.T) {
-			c.setup.Unfair = c.wrong
+			c.setup.LimitMistake = c.wrong
 			found := c.setup.counterexample(c.begins, 10_000)
 			if found == "" {
 				t.Fatal("no counterexample")

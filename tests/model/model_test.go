@@ -16,7 +16,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	debug.SetGCPercent(800) // worlds are many, and short-lived
+	debug.SetGCPercent(800) // there are many short-lived worlds
 	if name := os.Getenv("PAWL_MUTANT"); name != "" {
 		os.Exit(searchMutant(name))
 	}
@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// runWithoutDetector runs the tests in a binary without the race detector: a world is on one goroutine, and there are many of them.
+// runWithoutDetector runs the tests in a binary without the race detector: each world belongs to one goroutine, and there are many worlds.
 func runWithoutDetector() int {
 	dir, err := os.MkdirTemp("", "pawl-model")
 	if err != nil {
@@ -58,44 +58,44 @@ func crowded(s *Setup)  { s.Parked = 1 }
 func prompt(s *Setup)   { s.Prompt = true }
 func smallest(s *Setup) { s.Inbox = 1 }
 
-// worlds are those in which nothing may break.
+// worlds are those in which every promise must hold.
 func worlds() []world {
 	return []world{
 		{"two activities, rollback with requests in flight", setup("both", Faults{Rollbacks: 1}, "start", "go").with(ends), nil},
-		{"the turn decides otherwise after a rollback", setup("race", Faults{Rollbacks: 1}, "start", "go"), nil},
+		{"the turn decides differently after a rollback", setup("race", Faults{Rollbacks: 1}, "start", "go"), nil},
 		{"owner change, lost replies", setup("race", Faults{Crashes: 1, Resends: 1, Echoes: 1}, "start", "go"), nil},
 		{"workers die, tasks are lost", setup("both", Faults{Deaths: 1, Losses: 1, Doubles: 1}, "start").with(ends), nil},
-		{"a start comes while what came before it is put off", setup("race", Faults{Crashes: 1, Echoes: 1}, "go", "start"), nil},
-		{"copies of requests arrive late, after a rollback too", setup("race", Faults{Rollbacks: 1, Echoes: 1}, "start", "go"), nil},
+		{"a start arrives while earlier inputs are deferred", setup("race", Faults{Crashes: 1, Echoes: 1}, "go", "start"), nil},
+		{"copies of requests arrive late, also after a rollback", setup("race", Faults{Rollbacks: 1, Echoes: 1}, "start", "go"), nil},
 		{"a deadline races an activity", setup("deadline", Faults{Rollbacks: 1, Ticks: 1}, "start").with(ends), nil},
 		{"scheduled and cancelled in one turn", setup("churn", Faults{Rollbacks: 1, Crashes: 1}, "start").with(ends), nil},
-		{"cancelled while acks are on their way", setup("stop", Faults{Resends: 1, Silent: 1}, "start", "stop").with(ends), nil},
-		{"an event before the start, and repeats", setup("race", Faults{Repeats: 1, Rollbacks: 1}, "go", "start"), nil},
-		{"continued as new with an activity under way and events unread", setup("cycle", Faults{Resends: 1}, "start", "e1", "e2").with(ends), nil},
-		{"continue-as-new is forgotten, and what it sent is not", setup("cycle", Faults{Rollbacks: 1, Crashes: 1}, "start", "e1", "e2").with(ends), nil},
+		{"cancelled while acks are in transit", setup("stop", Faults{Resends: 1, Silent: 1}, "start", "stop").with(ends), nil},
+		{"an event before the start, and repeated messages", setup("race", Faults{Repeats: 1, Rollbacks: 1}, "go", "start"), nil},
+		{"continued as new with an outstanding activity and unread events", setup("cycle", Faults{Resends: 1}, "start", "e1", "e2").with(ends), nil},
+		{"continue-as-new is lost by a rollback, its messages are not", setup("cycle", Faults{Rollbacks: 1, Crashes: 1}, "start", "e1", "e2").with(ends), nil},
 		{"three executions, lost replies, another owner", setup("count", Faults{Resends: 1, Echoes: 1, Crashes: 1}, "start", "e1", "e2", "e3").with(ends), nil},
-		{"what is sent is decided otherwise after a rollback", setup("report", Faults{Rollbacks: 1, Crashes: 1}, "start", "go").with(ends), nil},
-		{"what was sent is forgotten", setup("report", Faults{Rollbacks: 1}, "start", "go").with(ends), nil},
-		{"an orphan's id is taken, and its outbox was not empty", setup("report", Faults{Resends: 1, Crashes: 1}, "next1", "go", "next2"), nil},
-		{"more inputs than an inbox may hold, before the start and behind it", setup("stop", Faults{Resends: 1}, "e1", "e2", "start", "e3").with(smallest), nil},
-		{"purged by force, and begun again behind the purge", setup("stop", Faults{Echoes: 1, Crashes: 1}, "start", "kill", "e1", "start2"), nil},
-		{"a purge is forgotten, and what came behind it is not", setup("stop", Faults{Rollbacks: 1, Resends: 1}, "start", "kill", "e1"), nil},
-		{"a purge while it runs changes nothing", setup("deadline", Faults{Resends: 1}, "start", "purge", "e1").with(ends), nil},
+		{"messages are decided differently after a rollback", setup("report", Faults{Rollbacks: 1, Crashes: 1}, "start", "go").with(ends), nil},
+		{"sent messages are lost by a rollback", setup("report", Faults{Rollbacks: 1}, "start", "go").with(ends), nil},
+		{"the id of an orphan with pending messages is reused", setup("report", Faults{Resends: 1, Crashes: 1}, "next1", "go", "next2"), nil},
+		{"more inputs than an inbox can hold, before and after the start", setup("stop", Faults{Resends: 1}, "e1", "e2", "start", "e3").with(smallest), nil},
+		{"purged by force, and started again after the purge", setup("stop", Faults{Echoes: 1, Crashes: 1}, "start", "kill", "e1", "start2"), nil},
+		{"a purge is lost by a rollback, later inputs are not", setup("stop", Faults{Rollbacks: 1, Resends: 1}, "start", "kill", "e1"), nil},
+		{"a purge of a running instance has no effect", setup("deadline", Faults{Resends: 1}, "start", "purge", "e1").with(ends), nil},
 		{"purged in a later execution, with messages pending", setup("cycle", Faults{Resends: 1}, "start", "e1", "e2", "purge", "start2"), nil},
 		{"a poll, with another owner", setup("sweep", Faults{Resends: 1, Crashes: 1}, "e1", "start", "e2", "e3").with(ends), nil},
-		{"a poll is forgotten", setup("sweep", Faults{Rollbacks: 1}, "start", "e1", "e2").with(ends), nil},
-		{"a poll in front of a purge", setup("sweep", Faults{Crashes: 1}, "start", "purge", "e1", "kill"), nil},
-		{"not kept when it has ended, and begun again", setup("report", Faults{Echoes: 1, Crashes: 1}, "start", "go", "start2").with(retire), nil},
-		{"what came before the start is put off, a copy of that comes after the purge", setup("deadline", Faults{Echoes: 1, Repeats: 1}, "go", "start", "kill"), nil},
-		{"events come before and behind a timer, another owner", setup("window", Faults{Crashes: 1, Ticks: 2}, "start", "go", "e1").with(ends), nil},
-		{"an event is taken while a timer is due, and is forgotten", setup("alarm", Faults{Rollbacks: 1, Ticks: 2}, "start", "go").with(ends), nil},
-		{"a request is lost, and a wakeup comes early", setup("race", Faults{Fails: 1, Dues: 1}, "start", "go").with(ends), nil},
-		{"nothing sleeps: a start right behind events", setup("sweep", Faults{Dues: 1}, "a", "b", "start", "c").with(prompt), nil},
-		{"nothing sleeps: an activity and events", setup("race", Faults{Dues: 2}, "start", "a", "b").with(prompt), nil},
-		{"nothing sleeps: an ingest is repeated, memory has no room", setup("race", Faults{Resends: 1}, "a", "start", "ystart", "b").with(prompt).with(crowded), nil},
-		{"nothing sleeps: the code ends with inputs behind it", setup("brief", Faults{Dues: 1, Resends: 1}, "start", "a", "b").with(prompt), nil},
-		{"nothing sleeps: wakeups and memory in the way", setup("both", Faults{Dues: 2}, "start", "ystart", "a").with(prompt).with(crowded), nil},
-		{"nothing sleeps: a repeated ingest while it is reconciled", setup("race", Faults{Resends: 1, Dues: 2}, "start", "a").with(prompt), nil},
+		{"a poll is lost by a rollback", setup("sweep", Faults{Rollbacks: 1}, "start", "e1", "e2").with(ends), nil},
+		{"a poll before a purge", setup("sweep", Faults{Crashes: 1}, "start", "purge", "e1", "kill"), nil},
+		{"removed after its end, and started again", setup("report", Faults{Echoes: 1, Crashes: 1}, "start", "go", "start2").with(retire), nil},
+		{"early inputs are deferred, a copy of one arrives after the purge", setup("deadline", Faults{Echoes: 1, Repeats: 1}, "go", "start", "kill"), nil},
+		{"events arrive before and after a timer, another owner", setup("window", Faults{Crashes: 1, Ticks: 2}, "start", "go", "e1").with(ends), nil},
+		{"an event is consumed while a timer is due, and the turn is lost by a rollback", setup("alarm", Faults{Rollbacks: 1, Ticks: 2}, "start", "go").with(ends), nil},
+		{"a request is lost, and a wakeup is early", setup("race", Faults{Fails: 1, Dues: 1}, "start", "go").with(ends), nil},
+		{"no input waits for a wakeup: a start directly after events", setup("sweep", Faults{Dues: 1}, "a", "b", "start", "c").with(prompt), nil},
+		{"no input waits for a wakeup: an activity and events", setup("race", Faults{Dues: 2}, "start", "a", "b").with(prompt), nil},
+		{"no input waits for a wakeup: an ingest is repeated, and no instance is parked", setup("race", Faults{Resends: 1}, "a", "start", "ystart", "b").with(prompt).with(crowded), nil},
+		{"no input waits for a wakeup: the code ends with unread inputs", setup("brief", Faults{Dues: 1, Resends: 1}, "start", "a", "b").with(prompt), nil},
+		{"no input waits for a wakeup: early wakeups, and no instance is parked", setup("both", Faults{Dues: 2}, "start", "ystart", "a").with(prompt).with(crowded), nil},
+		{"no input waits for a wakeup: a repeated ingest during a reconciliation", setup("race", Faults{Resends: 1, Dues: 2}, "start", "a").with(prompt), nil},
 	}
 }
 
@@ -105,7 +105,7 @@ type world struct {
 	begins []string // its story
 }
 
-// Stories begin so: an instance has had its first turn, a second input is ingested, a third.
+// Stories begin with these steps: the first turn of an instance, the ingest of a second input, of a third.
 func begun() []string {
 	return []string{"publish start", "read input 1", "ingest", "run turn x", "commit x"}
 }
@@ -119,10 +119,10 @@ func repairs() []world {
 	paused := slices.Concat(begun(), second(), []string{"commit x"})
 	return []world{
 		{"stopped, and resumed by another owner", setup("both", Faults{Crashes: 1}, "start", "hold", "resume").with(ends), paused},
-		{"requests behind an event while it is paused", setup("stop", Faults{Resends: 1}, "start", "pause", "e1", "rewind2", "term"), paused},
+		{"operator requests after an event while the instance is paused", setup("stop", Faults{Resends: 1}, "start", "pause", "e1", "rewind2", "term"), paused},
 		{"rewound while activities end, another owner", setup("race", Faults{Crashes: 1, Resends: 1, Echoes: 1}, "start", "go", "rewind3").with(ends),
 			slices.Concat(begun(), second(), []string{"run turn x", "commit x"}, third())},
-		{"begun again when it has ended, and forgotten", setup("stop", Faults{Rollbacks: 1}, "start", "term", "again"),
+		{"restarted after its end, with a rollback", setup("stop", Faults{Rollbacks: 1}, "start", "term", "again"),
 			slices.Concat(begun(), []string{"(what a restart"}, second(), []string{"commit x"}, third())},
 	}
 }
@@ -147,7 +147,7 @@ func TestOwnerKeepsItsPromisesInEveryWorldWithinTheBound(t *testing.T) {
 	}
 }
 
-// A test that cannot fail is none: each law of the scripts, broken, has a counterexample.
+// A test that cannot fail proves nothing: the search must find a counterexample for each broken rule of the scripts.
 func TestSearchFindsACounterexampleForEveryMistakeOfTheScripts(t *testing.T) {
 	setups := map[memstore.Mistake]Setup{
 		memstore.PopByCount:          setup("both", Faults{Rollbacks: 1}, "start"),
@@ -199,7 +199,7 @@ func TestSearchFindsACounterexampleForEveryMistakeOfTheScripts(t *testing.T) {
 	}
 	begun, second := begun(), second()
 	planned := slices.Concat(begun, second, []string{"read history x"})
-	begins := map[memstore.Mistake][]string{ // of those whose stories are long
+	begins := map[memstore.Mistake][]string{ // for counterexamples that take many steps
 		memstore.EffectIgnored: slices.Concat(begun, []string{"(what a restart"}, second, []string{"run turn x", "commit x", "ROLLBACK", "renewal", "a worker claims event 2", "event 2 is done"}),
 		memstore.SentBlind: slices.Concat(begun, []string{"(what a restart"}, second, []string{
 			"run turn x", "commit x", "publish message", "the schedule names x", "ROLLBACK", "reconcile x", "a worker claims event 2", "event 2 is done"}),
@@ -245,7 +245,7 @@ func TestSearchFindsACounterexampleForEveryMistakeOfTheScripts(t *testing.T) {
 	}
 }
 
-// story takes the steps that begin so, one after the other.
+// story takes one step after another, each given by the beginning of its name.
 func (w *World) story(begins []string) (end *World, missing string) {
 	for _, name := range begins {
 		steps := w.Steps()

@@ -14,11 +14,11 @@ import (
 // mutant is a mistake of the owner: a change of its source, and the worlds in which the search must find it.
 type mutant struct {
 	name   string
-	file   string // below the root of the module
+	file   string // relative to the root of the module
 	old    string
-	wrong  string // in its place; MUTANT is whether this mistake is the one to be made
+	wrong  string // the replacement; MUTANT reports whether this mistake is enabled
 	setups []Setup
-	begins []string // of their stories
+	begins []string // steps of their stories
 }
 
 // mutants are compiled into one binary of this package, from changed copies of the sources; the sources themselves have no switch.
@@ -34,7 +34,7 @@ func mutants() []mutant {
 		return []Setup{setup(program, f, ids...).with(prompt).with(crowded)}
 	}
 	begun, second := begun(), second()
-	// A doorbell that comes late has an instance loaded that has nothing unread, and is not in memory.
+	// A late doorbell causes an instance to be loaded that is not in memory and has no unread inputs.
 	late := slices.Concat(begun, []string{
 		"a worker claims event 2", "event 2 is done", "the schedule names x", "reconcile x", "read inbox x", "the answer", "run turn x", "commit x",
 		"publish ystart", "read input 2", "ingest of 2", "run turn y", "commit y", "a doorbell of x", "load x",
@@ -42,7 +42,7 @@ func mutants() []mutant {
 	polls := []Setup{setup("sweep", Faults{}, "start").with(ends), setup("sweep", Faults{}, "start", "e1", "e2", "e3").with(ends)}
 	return []mutant{
 		{
-			"an instance that runs is purged", "internal/core/purge.go",
+			"a running instance is purged", "internal/core/purge.go",
 			"	case in.status().Ended():\n		r.purge(in, p, in.unread[0].ID)", "	case in.status().Ended() || p.Force && MUTANT:\n		r.purge(in, p, in.unread[0].ID)",
 			[]Setup{setup("stop", Faults{}, "start", "kill")}, nil,
 		},
@@ -53,11 +53,11 @@ func mutants() []mutant {
 			slices.Concat(begun, second, []string{"run turn x", "commit x", "a worker claims event 2", "event 2 is done", "a doorbell", "run turn x", "commit x"}),
 		},
 		{
-			"a poll is left for a turn that nothing causes", "internal/turn/turn.go",
+			"a poll is left to a turn that nothing triggers", "internal/turn/turn.go",
 			"func (r *run) observe(left []core.Unread) {\n", "func (r *run) observe(left []core.Unread) {\n	if MUTANT && len(r.given.Inputs) > 0 {\n		return\n	}\n", polls, nil,
 		},
 		{
-			"a poll is complete when the turn ends, whatever it has left", "internal/turn/turn.go",
+			"a poll is complete when the turn ends, although inputs are left", "internal/turn/turn.go",
 			"	if r.given.More || slices", "	if !MUTANT && r.given.More || !MUTANT && slices", polls, nil,
 		},
 		{
@@ -66,16 +66,16 @@ func mutants() []mutant {
 			[]Setup{setup("alarm", Faults{Ticks: 1}, "start", "go")}, begun,
 		},
 		{
-			"an input that was missed is forgotten when the next request begins", "internal/core/owner.go",
+			"a missed input is forgotten when the next request begins", "internal/core/owner.go",
 			"	if p.showsInbox() {", "	if p.showsInbox() || p.busy() && MUTANT {", asleep, nil,
 		},
 		{
-			"a reading of the inbox is trusted though an input was missed meanwhile", "internal/core/owner.go",
+			"a read of the inbox counts as complete although an input was missed meanwhile", "internal/core/owner.go",
 			"		in.needsInboxRead = in.pending.stale && (", "		in.needsInboxRead = in.pending.stale && !MUTANT && (", room("race", Faults{Dues: 1, Resends: 1}, "start", "ystart", "a"),
 			late,
 		},
 		{
-			"a poll is complete though an input was missed while the inbox was read", "internal/core/owner.go",
+			"a poll is complete although an input was missed while the inbox was read", "internal/core/owner.go",
 			" || in.missed())", " || in.missed() && !MUTANT)", []Setup{setup("sweep", Faults{Dues: 1}, "start", "e1").with(ends)},
 			slices.Concat(begun, []string{"a worker claims event 2", "event 2 is done", "the schedule names x", "reconcile x", "read inbox x"}, second),
 		},
@@ -84,53 +84,53 @@ func mutants() []mutant {
 			"		case got == nil:\n			in.noteUnread(", "		case MUTANT && (got == nil || got.Repeat):\n			in.needsInboxRead = true\n		case got == nil:\n			in.noteUnread(", asleep, nil,
 		},
 		{
-			"what came while an instance was reconciled is not read", "internal/core/owner.go",
+			"inputs that arrive during a reconciliation are not read", "internal/core/owner.go",
 			"		in.needsInboxRead = in.needsInboxRead || in.pending.stale || int(saw) > len(in.unread)", "		in.needsInboxRead = in.needsInboxRead || (in.pending.stale || int(saw) > len(in.unread)) && !MUTANT", asleep, nil,
 		},
 		{
-			"what came while early inputs were put off is not read", "internal/core/stall.go",
+			"inputs that arrive while early inputs are deferred are not read", "internal/core/stall.go",
 			"	in.pending.inputs = nil\n	switch {\n	case came:", "	in.pending.inputs = nil\n	switch {\n	case came && !MUTANT:", asleep, nil,
 		},
 		{
-			"an input that came into an empty inbox while a request was outstanding is forgotten", "internal/core/arrivals.go",
+			"an input that arrived in an empty inbox while a request was outstanding is forgotten", "internal/core/arrivals.go",
 			"	case in.phase.busy() && result.Unread == 1:\n		in.pending", "	case in.phase.busy() && result.Unread == 1 && MUTANT:\n	case in.phase.busy() && result.Unread == 1:\n		in.pending", room("race", Faults{Dues: 1}, "start", "ystart", "a"),
 			late,
 		},
 		{
-			"a doorbell that carries nothing is forgotten if a request is outstanding", "internal/core/arrivals.go",
+			"an empty doorbell is forgotten if a request is outstanding", "internal/core/arrivals.go",
 			"		case len(b.Element) == 0 ||", "		case len(b.Element) == 0 && in.phase.busy() && MUTANT:\n		case len(b.Element) == 0 ||", []Setup{setup("both", Faults{Dues: 1}, "start", "ystart").with(prompt).with(func(s *Setup) { s.Parked, s.Bare = 1, true })},
 			late,
 		},
 		{
-			"a request takes effect once more when the instance comes to it", "internal/core/operator.go",
+			"an operator request takes effect again when the instance reaches it", "internal/core/operator.go",
 			"in.rec != nil && !u.start() && follows(in.rec.Control, u.position())", "in.rec != nil && !u.start() && follows(in.rec.Control, u.position()) && !MUTANT", []Setup{setup("both", Faults{}, "start", "rewind3").with(ends)}, begun,
 		},
 		{
-			"a resumption schedules anew what has a result", "internal/core/operator.go",
+			"a resumption schedules an activity again that has a result", "internal/core/operator.go",
 			"		if p.Stop {", "		if p.Stop && !MUTANT {", []Setup{setup("both", Faults{}, "start", "hold", "resume").with(ends)},
 			slices.Concat(begun, []string{"a worker claims event 2"}, second, []string{"event 2 is done", "commit x"}),
 		},
 		{
-			"a rewind has an activity run again whose result is unread", "internal/core/operator.go",
+			"a rewind reruns an activity whose result is unread", "internal/core/operator.go",
 			"func(u Unread) bool { return u.ends(e) })", "func(u Unread) bool { return u.ends(e) && !MUTANT })", []Setup{setup("both", Faults{}, "start", "rewind3").with(ends)},
 			slices.Concat(begun, []string{"a worker claims event 2"}, second, []string{"event 2 is done"}),
 		},
 		{
-			"a rewind does not name the results that it has read", "internal/core/operator.go",
+			"a rewind does not list the results that it relies on", "internal/core/operator.go",
 			"		if i >= 0 {", "		if i >= 0 && !MUTANT {", []Setup{setup("both", Faults{Rollbacks: 1}, "start", "rewind3").with(ends)},
 			slices.Concat(begun, second, []string{"a worker claims event 2", "(what a restart", "event 2 is done", "read history x", "ROLLBACK"}),
 		},
 	}
 }
 
-// atLimits are the mistakes of what owners do about limits: they are found by walks.
+// atLimits are the mistakes of owners at limits, which walks find.
 func atLimits() []mutant {
 	at := func(f Faults, programs ...string) []Setup {
 		return []Setup{behindLimits(oneSlot(), f, programs...)}
 	}
 	entered, waits, done := entered("slot"), waits(), done()
-	// An instance is admitted, and its turn lost in a crash after it has entered the next limit. The ticket leaves that limit, for no history has it; then
-	// the turn is decided again and must wait there. A notice of its first entry, received now, is none for its second.
+	// An instance is admitted, and its turn is lost in a crash after it has entered the next limit. The ticket leaves that limit, because no history has it; then
+	// the turn is decided again and must wait there. A late notice of its first entry must not apply to its second.
 	lateNotice := []string{
 		"publish startx", "read input 1", "ingest", "the reply is lost: call limit behind", "run turn x", "commit x",
 		"publish starty", "read input 2", "ingest", "run turn y", "call limit another", "commit y",
@@ -142,26 +142,26 @@ func atLimits() []mutant {
 	}
 	return []mutant{
 		{
-			"a cancelled activity leaves before the commit", "internal/core/admission.go",
+			"a cancelled activity leaves its limit before the commit", "internal/core/admission.go",
 			"	a.leaveLimits(in, t, ended)\n", "	if MUTANT {\n		a.leaveLimits(in, t, allTickets)\n	}\n	a.leaveLimits(in, t, ended)\n",
 			[]Setup{at(Faults{}, "one")[0].with(cancelled)}, nil,
 		},
 		{
-			"a notice that was lost is never repeated", "internal/core/limit_visits.go", "len(got.Stale) > 0 {", "len(got.Stale) > 0 && !MUTANT {",
+			"a lost notice is never repeated", "internal/core/limit_visits.go", "len(got.Stale) > 0 {", "len(got.Stale) > 0 && !MUTANT {",
 			at(Faults{Fails: 1}, "one", "one"), slices.Concat(entered, waits, done, []string{"run turn x", "call limit slot", "lost: pass notices"}),
 		},
 		{
-			"a grant is taken up twice", "internal/core/limit_notices.go", "		if k.Waiting {", "		if k.Waiting || MUTANT {",
+			"a grant takes effect twice", "internal/core/limit_notices.go", "		if k.Waiting {", "		if k.Waiting || MUTANT {",
 			at(Faults{Echoes: 1}, "one", "one"), slices.Concat(entered, waits, done, []string{"run turn x", "call limit slot"}),
 		},
-		{"a grant is taken up twice", "internal/replay/apply.go", "ok && !x.waits(g.Scheduled) {", "ok && !x.waits(g.Scheduled) && !MUTANT {", nil, nil}, // two more defences
-		{"a grant is taken up twice", "internal/turn/turn.go", "		return !r.Fold.Waiting(e.Scheduled)\n", "		return !r.Fold.Waiting(e.Scheduled) && !MUTANT\n", nil, nil},
+		{"a grant takes effect twice", "internal/replay/apply.go", "ok && !x.waits(g.Scheduled) {", "ok && !x.waits(g.Scheduled) && !MUTANT {", nil, nil}, // two more defences
+		{"a grant takes effect twice", "internal/turn/turn.go", "		return !r.Fold.Waiting(e.Scheduled)\n", "		return !r.Fold.Waiting(e.Scheduled) && !MUTANT\n", nil, nil},
 		{
 			"a notice about an unknown ticket is ignored", "internal/core/limit_notices.go",
 			"	in.notices = nil\n	l :=", "	in.notices = nil\n	if MUTANT {\n		notices = nil\n	}\n	l :=", at(Faults{Echoes: 1}, "one"), nil,
 		},
 		{
-			"a ticket is disowned unseen", "internal/core/limit_notices.go",
+			"a ticket is released as orphaned without a reconciliation", "internal/core/limit_notices.go",
 			"	l := &record.Recon", "	if MUTANT {\n		n.releaseOrphans(notices)\n		notices = nil\n	}\n	l := &record.Recon",
 			at(Faults{Pauses: 1, Ticks: 2}, "chain"),
 			slices.Concat(entered, []string{
@@ -170,29 +170,29 @@ func atLimits() []mutant {
 			}),
 		},
 		{
-			"a notice is applied whatever entry it is about", "internal/core/limit_notices.go",
+			"a notice is applied to another entry than its own", "internal/core/limit_notices.go",
 			"	return w.At > since && since != 0", "	return w.At > since && since != 0 || MUTANT", at(Faults{Resends: 1, Crashes: 1, Echoes: 1}, "behind", "other", "other"), lateNotice,
 		},
 		{
-			"the record keeps the slot of a waiter", "internal/core/record.go",
+			"the record retains the slot of a waiter", "internal/core/record.go",
 			"	for s := range t.Runnable {\n		if s.Limit == nil", "	for _, k := range t.Fold.Tickets() {\n		if MUTANT && k.Limit.Retain {\n			kept = append(kept, k.ID)\n		}\n	}\n	for s := range t.Runnable {\n		if s.Limit == nil",
 			at(Faults{Fails: 1}, "kept", "kept"), slices.Concat(entered, waits, done, []string{"run turn x", "call limit slot", "lost: pass notices"}),
 		},
 		{
-			"the record keeps a slot after the call has ended", "internal/core/admission.go",
+			"the record retains a slot after the end of the call", "internal/core/admission.go",
 			"		if k.Limit.Retain {\n			t.forgone", "		if k.Limit.Retain && !MUTANT {\n			t.forgone", at(Faults{Fails: 1}, "kept"), slices.Concat(entered, done, []string{"run turn x", "lost: call limit slot", "commit x"}),
 		},
 		{
-			"no owner asks again", "internal/core/admission.go", "in.state.TicketLen() == 0 || in.limitAt > now {", "in.state.TicketLen() == 0 || in.limitAt > now || MUTANT {",
+			"no owner repeats its request to a limit", "internal/core/admission.go", "in.state.TicketLen() == 0 || in.limitAt > now {", "in.state.TicketLen() == 0 || in.limitAt > now || MUTANT {",
 			at(Faults{Forgets: 1}, "one", "one"), nil,
 		},
 	}
 }
 
-// control is the name of no mistake: the binary finds nothing then.
+// control enables no mistake: the binary must find nothing.
 const control = "control"
 
-// searchMutant searches for a mistake in the binary that has it.
+// searchMutant searches for the enabled mistake.
 func searchMutant(name string) int {
 	all := slices.Concat(mutants(), atLimits())
 	most := 6_000
@@ -242,7 +242,7 @@ func TestSearchFindsACounterexampleForEveryMistakeOfTheOwner(t *testing.T) {
 	}
 }
 
-// compileMutants builds this package with all mistakes in it.
+// compileMutants builds this package with all mistakes.
 func compileMutants(t *testing.T, root, dir string) (binary string, names []string) {
 	t.Helper()
 	changed := map[string]string{}

@@ -10,10 +10,10 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// What operators request must not make work run again that the history has, and takes effect once.
+// Requests of operators take effect once, and do not rerun work whose result is in the history.
 
-// again: a call that has its result is not scheduled once more, neither behind a pause nor behind a rewind.
-func again(events []history.Event) string {
+// noRepeatedCall checks that a call with a result is not scheduled again, neither after a pause nor after a rewind.
+func noRepeatedCall(events []history.Event) string {
 	call, done := map[uint64]string{}, map[string]bool{}
 	mark := func(calls []uint64) {
 		for _, id := range calls {
@@ -47,7 +47,7 @@ func resumed(w *World, inbox []memstore.Element, past *history.State, events []h
 	}
 }
 
-// answered checks that exactly those activities are named of which a result is unread.
+// answered checks that an event names exactly the activities whose results are unread.
 func answered(w *World, inbox []memstore.Element, past *history.State, named []uint64) {
 	for _, id := range past.Outstanding() {
 		effect := past.Activity(id).Effect
@@ -61,7 +61,7 @@ func answered(w *World, inbox []memstore.Element, past *history.State, named []u
 	}
 }
 
-// beginsRewound reports an execution that has been rewound, and has had no turn since.
+// beginsRewound reports an execution that was rewound, and has had no turn since.
 func beginsRewound(in *memstore.Instance) bool {
 	return len(in.Inbox) > 0 && strings.HasPrefix(in.Inbox[0].ID, record.RewoundMark)
 }
@@ -84,7 +84,7 @@ func requested(in *memstore.Instance) bool {
 	})
 }
 
-// rewound checks that a rewind keeps every result, and remembers the cancellations that are undone.
+// rewound checks that a rewind keeps every result, and records the undone cancellations.
 func rewound(w *World, before *memstore.Instance, wanted *record.Rewind) {
 	in := w.Store.Get(wanted.Instance)
 	if in.Head == before.Head {
@@ -99,7 +99,7 @@ func rewound(w *World, before *memstore.Instance, wanted *record.Rewind) {
 	_, events, _ := fold(before.History())
 	for _, ev := range events[min(wanted.Keep, uint64(len(events))):] {
 		if c, ok := ev.(*history.CancelRequested); ok {
-			w.Spent[named(c)] = true
+			w.Removed[inputID(c)] = true
 		}
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// The orchestrations of the searches. Their input is the ids of all inputs that the instance has ever read, so that each history has
-// them though the others are pruned. An activity returns the name that it was called with.
+// The orchestrations of the searches. Their input contains the ids of all inputs that the instance has ever read, so that each history has
+// them although earlier ones are pruned. An activity returns the name that it was called with.
 
 var (
 	act   = pawl.NewActivity[string, string]("act")
@@ -23,7 +23,7 @@ func program(name string, fn func(*pawl.Context, string) error) pawl.Orchestrati
 	return pawl.NewOrchestration[string, string](name).Do(func(ctx *pawl.Context, in string) (string, error) { return in, fn(ctx, in) })
 }
 
-// programs are all of them.
+// programs are all orchestrations, by name.
 func programs() *author.Registry {
 	all, err := author.NewRegistry(
 		program("both", both), program("race", race), program("deadline", deadline), program("window", window), program("alarm", alarm),
@@ -37,13 +37,13 @@ func programs() *author.Registry {
 	return all
 }
 
-// both runs two activities side by side.
+// both runs two concurrent activities.
 func both(ctx *pawl.Context, _ string) error {
 	_, err := pawl.All(ctx, act.Start(ctx, "A"), act.Start(ctx, "Z"))
 	return err
 }
 
-// race does what depends on which input came first, under the same event id.
+// race schedules, under the same event id, an activity that depends on the first input.
 func race(ctx *pawl.Context, _ string) error {
 	a, e := act.Start(ctx, "A"), event.Next(ctx)
 	first, err := pawl.Any(ctx, a, e)
@@ -68,18 +68,18 @@ func deadline(ctx *pawl.Context, _ string) error {
 	return err
 }
 
-// window runs an activity until a timer fires, and takes events meanwhile.
+// window runs an activity until a timer fires, and receives events in the meantime.
 func window(ctx *pawl.Context, _ string) error {
 	_ = act.Start(ctx, "A")
 	return pawl.Sleep(ctx, timerSpan)
 }
 
-// alarm takes events until a timer fires.
+// alarm receives events until a timer fires.
 func alarm(ctx *pawl.Context, _ string) error { return pawl.Sleep(ctx, timerSpan) }
 
 const timerSpan = 4 * time.Second
 
-// churn schedules and cancels in one turn.
+// churn schedules and cancels an activity in one turn.
 func churn(ctx *pawl.Context, _ string) error {
 	a := act.Start(ctx, "A")
 	act.Start(ctx, "B").Cancel("not needed")
@@ -94,14 +94,14 @@ func stop(ctx *pawl.Context, _ string) error {
 			return err
 		}
 	}
-	_, err := event.Receive(ctx) // nothing but a cancellation ends it
+	_, err := event.Receive(ctx) // ends only with a cancellation
 	for err == nil {
 		_, err = event.Receive(ctx)
 	}
 	return err
 }
 
-// brief ends at once the first time, and when its activity has completed the next.
+// brief ends at once in its first execution, and with its activity in the next.
 func brief(ctx *pawl.Context, in string) error {
 	if in == "start2" {
 		_, err := act.Call(ctx, "A")
@@ -110,7 +110,7 @@ func brief(ctx *pawl.Context, in string) error {
 	return nil
 }
 
-// sweep waits for an activity, reads whatever has arrived by then, and ends.
+// sweep waits for an activity, reads all events that have arrived by then, and ends.
 func sweep(ctx *pawl.Context, _ string) error {
 	if _, err := act.Call(ctx, "A"); err != nil {
 		return err
@@ -119,7 +119,7 @@ func sweep(ctx *pawl.Context, _ string) error {
 	return err
 }
 
-// report sends what came first to another instance, and ends.
+// report sends the first input to another instance, and ends.
 func report(ctx *pawl.Context, _ string) error {
 	a, e := act.Start(ctx, "A"), event.Next(ctx)
 	first, err := pawl.Any(ctx, a, e)
@@ -140,7 +140,7 @@ func report(ctx *pawl.Context, _ string) error {
 	return err
 }
 
-// Those that wait at limits: at that of slot, at that of another, or (start, behind) at one of their own.
+// Programs with limits: that of slot, that of another, or (start, behind) their own.
 
 var slot, another = pawl.NewActivity[string, string]("slot"), pawl.NewActivity[string, string]("another")
 
@@ -171,7 +171,7 @@ func kept(ctx *pawl.Context, _ string) error {
 	if _, err := slot.Call(ctx, "A", pawl.Retry{Attempts: 2, Initial: time.Second}, pawl.KeepSlot()); err != nil {
 		return err
 	}
-	return pawl.Sleep(ctx, 4*timerSpan) // it is under way when its slot is free again
+	return pawl.Sleep(ctx, 4*timerSpan) // it still sleeps when its slot is free again
 }
 
 func started(ctx *pawl.Context, _ string) error {
@@ -184,7 +184,7 @@ func elsewhere(ctx *pawl.Context, _ string) error {
 	return err
 }
 
-// variant is what side effects have now: see Faults.Otherwise.
+// variant is the present value of side effects: see Faults.Otherwise.
 var variant string
 
 func flip(ctx *pawl.Context, _ string) error {
@@ -198,8 +198,8 @@ func flip(ctx *pawl.Context, _ string) error {
 // receiver is an instance of another partition.
 const receiver = "receiver"
 
-// cycle reads one event an execution, once its activity has completed, and continues as new with the others; another
-// activity is still outstanding then. Having read two it ends. Of each it sends a message.
+// cycle reads one event per execution, after its activity has completed, and continues as new with the others; another
+// activity is still outstanding then. It ends after two events, and sends a message for each.
 func cycle() pawl.OrchestrationBinding {
 	h := pawl.NewOrchestration[string, string]("cycle")
 	return h.Do(func(ctx *pawl.Context, in string) (string, error) {

@@ -33,7 +33,7 @@ func checkInstance(w *World, id string, in *memstore.Instance) string {
 		return err.Error()
 	}
 	for _, promise := range []string{
-		missing(listed, in), theRecord(in), messages(w, in), inputs(w, id, in, events), leases(in, past), results(events), timers(w, id, in, events), asleep(w, id, in), again(events),
+		missing(listed, in), recordMatches(in), messages(w, in), inputs(w, id, in, events), leases(in, past), results(events), timers(w, id, in, events), noInputSleeps(w, id, in), noRepeatedCall(events),
 	} {
 		if promise != "" {
 			return promise
@@ -42,7 +42,7 @@ func checkInstance(w *World, id string, in *memstore.Instance) string {
 	return wakeup(w, id, in, past)
 }
 
-// folded is a history as it was read before: most states have that of another.
+// folded is a decoded history: most states share theirs with another state.
 type folded struct {
 	state  *history.State
 	events []history.Event
@@ -51,7 +51,7 @@ type folded struct {
 
 var folds = map[string]folded{}
 
-// fold reads a history. Its results are not to be changed.
+// fold decodes a history. Its results must not be changed.
 func fold(encoded []string) (*history.State, []history.Event, error) {
 	key := strings.Join(encoded, "")
 	f, known := folds[key]
@@ -68,7 +68,7 @@ func fold(encoded []string) (*history.State, []history.Event, error) {
 	return f.state, f.events, f.err
 }
 
-// wakeup: what could be forgotten has a wakeup in time.
+// wakeup checks that an instance with outstanding work has a wakeup in time.
 func wakeup(w *World, id string, in *memstore.Instance, past *history.State) string {
 	at, listed := w.Store.Wakeups[id]
 	late := func(limit int64) bool { return !listed || at > max(limit, w.Now+soon) }
@@ -78,7 +78,7 @@ func wakeup(w *World, id string, in *memstore.Instance, past *history.State) str
 	var what string
 	switch {
 	case early && !listed:
-		what = "inputs that came before their start"
+		what = "inputs that arrived before their start"
 	case len(in.Inbox) > 0 && !early && (!paused || requested(in)) && late(w.Now+soon):
 		what = "unread inputs"
 	case in.HasPending() && late(w.Now+look):
@@ -86,7 +86,7 @@ func wakeup(w *World, id string, in *memstore.Instance, past *history.State) str
 	case past.AdmittedLen() > 0 && late(w.Now+look):
 		what = "outstanding activities"
 	case past.WaitingLen() > 0 && !listed:
-		what = "a ticket that waits"
+		what = "a waiting ticket"
 	case timed && past.End == nil && !paused && late(t.FireAt):
 		what = fmt.Sprintf("a timer of %d", t.FireAt-begin)
 	default:
@@ -98,27 +98,27 @@ func wakeup(w *World, id string, in *memstore.Instance, past *history.State) str
 	return fmt.Sprintf("%s, and the wakeup is at %d, now %d", what, at-begin, w.Now-begin)
 }
 
-// `missing`: where there is no instance, nothing of one is left, and the start that has come is first.
+// missing checks that an id without an instance has no keys of one, and that a start is its first unread input.
 func missing(listed bool, in *memstore.Instance) string {
 	switch {
 	case in.Head != "":
 		return ""
 	case len(in.Histories) > 0:
-		return "there is no instance, and a history is left"
+		return "a history without an instance"
 	case len(in.Leases) > 0:
-		return "there is no instance, and a lease is left"
+		return "a lease without an instance"
 	case len(in.Reports) > 0:
-		return "there is no instance, and a report is left"
+		return "a report without an instance"
 	case len(in.Inbox) == 0 && listed:
-		return "there is no instance, and it has a wakeup"
+		return "a wakeup without an instance"
 	case slices.IndexFunc(in.Inbox, func(e memstore.Element) bool { return e.Kind == "start" }) > 0:
-		return "there is no instance, and its start is not the first that is unread"
+		return "the start of an instance is not its first unread input"
 	}
 	return ""
 }
 
-// theRecord: an execution begins with one start, and its record is of its history and of nothing else.
-func theRecord(in *memstore.Instance) string {
+// recordMatches checks that an execution has one start, and that the record matches its history.
+func recordMatches(in *memstore.Instance) string {
 	if in.Head == "" {
 		return ""
 	}
@@ -137,9 +137,9 @@ func theRecord(in *memstore.Instance) string {
 	case starts > 1 || starts == 0 && in.Execution > 1:
 		return fmt.Sprintf("execution %d has %d starts", in.Execution, starts)
 	case in.Events == 0 && (len(in.Inbox) == 0 || in.Inbox[0].Kind != "start"):
-		return fmt.Sprintf("execution %d has begun, and its start is not the first that is unread", in.Execution)
+		return fmt.Sprintf("the start of execution %d is not its first unread input", in.Execution)
 	case !ended && in.End != "":
-		return "it runs, and has the end of another incarnation"
+		return "a running instance has the end of another incarnation"
 	case len(in.Histories) > 2:
 		return fmt.Sprintf("%d histories are kept", len(in.Histories))
 	}
@@ -158,27 +158,27 @@ func sent(encoded []string) map[uint64]string {
 	return out
 }
 
-// messages: what is pending can be sent, and what is marked as sent has been.
+// messages checks that pending messages can be sent, and that those recorded as published were.
 func messages(w *World, in *memstore.Instance) string {
 	if in.HasPending() && uint64(len(in.Histories[in.Out.Execution])) < in.Out.Event {
-		return fmt.Sprintf("messages up to event %d of execution %d are pending, and its history is gone", in.Out.Event, in.Out.Execution)
+		return fmt.Sprintf("messages up to event %d of execution %d are pending, and their history is missing", in.Out.Event, in.Out.Execution)
 	}
 	for n, h := range in.Histories {
 		for event, effect := range sent(h) {
 			at := memstore.Place{Execution: n, Event: event}
 			if in.Out.Less(at) && n == in.Execution {
-				return fmt.Sprintf("the message of event %d is not marked as pending", event)
+				return fmt.Sprintf("the message of event %d is not recorded as pending", event)
 			}
-			if !in.Sent.Less(at) && !slices.Contains(w.Told, effect) {
-				return fmt.Sprintf("the message of event %d is marked as sent, and was not", event)
+			if !in.Sent.Less(at) && !slices.Contains(w.Received, effect) {
+				return fmt.Sprintf("the message of event %d is recorded as published, but was not published", event)
 			}
 		}
 	}
 	return ""
 }
 
-// named is the id of an input.
-func named(ev history.Event) string {
+// inputID returns the id of an input.
+func inputID(ev history.Event) string {
 	switch e := ev.(type) {
 	case *history.Started:
 		return strings.Trim(string(e.Payload.Data), `"`)
@@ -203,32 +203,32 @@ func inputOf(e memstore.Element) history.Event {
 	return ev
 }
 
-// inputs: what is at or before the applied position is once in history or inbox, in order; what is behind it nowhere.
+// inputs checks that each input up to the applied position is once in history or inbox, in order, and that no later one is.
 func inputs(w *World, id string, in *memstore.Instance, events []history.Event) string {
 	var taken []string
 	ended, overflown := record.Status(in.Status).Ended(), false
 	for _, ev := range events {
-		if name := named(ev); name != "" {
+		if name := inputID(ev); name != "" {
 			taken = append(taken, strings.Split(name, "+")...)
 		}
 	}
 	for _, e := range in.Inbox {
 		overflown = overflown || e.Kind == "full"
-		if name := named(inputOf(e)); name != "" {
+		if name := inputID(inputOf(e)); name != "" {
 			taken = append(taken, strings.Split(name, "+")...)
 		}
 	}
 	last := -1
 	for _, t := range taken {
-		if w.Spent[t] {
-			return "input " + t + " of a purged instance has come back"
+		if w.Removed[t] {
+			return "input " + t + " of a purged instance has reappeared"
 		}
 		if strings.HasPrefix(t, "start") || t == "ystart" || strings.HasPrefix(t, "next") {
-			continue // it goes before events that came early, or behind a purge
+			continue // it precedes events that arrived early, or after a purge
 		}
 		i := slices.IndexFunc(w.setup.Plan, func(p planned) bool { return p.ID == t })
 		if i <= last {
-			return "input " + t + " is out of order or twice"
+			return "input " + t + " is out of order or duplicated"
 		}
 		last = max(last, i)
 	}
@@ -237,7 +237,7 @@ func inputs(w *World, id string, in *memstore.Instance, events []history.Event) 
 	}
 	applied := int(w.Store.Owner.Applied.Seq)
 	for i, m := range w.Stream {
-		if m.Instance != id || w.Spent[m.ID] {
+		if m.Instance != id || w.Removed[m.ID] {
 			continue
 		}
 		have := slices.Contains(taken, m.ID)
@@ -252,12 +252,12 @@ func inputs(w *World, id string, in *memstore.Instance, events []history.Event) 
 	return ""
 }
 
-// incarnated reports an input of an incarnation before this one.
+// incarnated reports an input of an earlier incarnation.
 func incarnated(w *World, in *memstore.Instance, i int) bool {
 	return in.Data != nil && w.Stream[i].Pos.Seq < in.Data.Origin.Seq && in.Data.Parent != nil
 }
 
-// timers: when a timer has fired, nothing that was accepted before it was due is still to be read.
+// timers checks that no input that was accepted before the time of a fired timer is unread.
 func timers(w *World, id string, in *memstore.Instance, events []history.Event) string {
 	fired := int64(0)
 	for _, ev := range events {
@@ -274,14 +274,14 @@ func timers(w *World, id string, in *memstore.Instance, events []history.Event) 
 		}
 	}
 	for _, m := range w.Stream[w.Store.Owner.Applied.Seq:] {
-		if at := m.Pos.Time / 1_000_000; m.Instance == id && at < fired && !slices.ContainsFunc(events, func(ev history.Event) bool { return named(ev) == m.ID }) {
+		if at := m.Pos.Time / 1_000_000; m.Instance == id && at < fired && !slices.ContainsFunc(events, func(ev history.Event) bool { return inputID(ev) == m.ID }) {
 			return fmt.Sprintf("a timer of %d has fired before input %s, which was accepted at %d", fired-begin, m.ID, at-begin)
 		}
 	}
 	return ""
 }
 
-// results: an activity completes with what its own work has returned.
+// results checks that an activity completes with the result of its own run.
 func results(events []history.Event) string {
 	called := map[uint64]string{}
 	for _, ev := range events {
@@ -290,14 +290,14 @@ func results(events []history.Event) string {
 			called[e.ID] = string(e.Payload.Data)
 		case *history.ActivityCompleted:
 			if got := string(e.Result.Data); got != called[e.Scheduled] {
-				return fmt.Sprintf("activity %d is %s, and has completed with %s, of another timeline", e.Scheduled, called[e.Scheduled], got)
+				return fmt.Sprintf("activity %d is %s, but has completed with the result of %s", e.Scheduled, called[e.Scheduled], got)
 			}
 		}
 	}
 	return ""
 }
 
-// leases: an outstanding activity has a lease or an unread completion, and nothing else has either lease.
+// leases checks that each outstanding activity has a lease or an unread completion, and that there is no other lease.
 func leases(in *memstore.Instance, past *history.State) string {
 	execution, stopped := max(in.Execution, 1), past.PausedBy() != nil && past.PausedBy().Stop
 	for a, l := range in.Leases {
@@ -319,67 +319,66 @@ func leases(in *memstore.Instance, past *history.State) string {
 		if past.Waiting(a) {
 			want = 0
 		}
-		if n != want && (n != 0 || !stopped && !beginsRewound(in)) { // they are scheduled anew
+		if n != want && (n != 0 || !stopped && !beginsRewound(in)) { // they are scheduled again
 			return fmt.Sprintf("activity %d has %d leases and unread completions", a, n)
 		}
 	}
 	return ""
 }
 
-// asleep: as long as nothing was lost, unread inputs do not wait for a wakeup of the store.
-func asleep(w *World, id string, in *memstore.Instance) string {
+// noInputSleeps checks that, unless a message was lost, unread inputs do not wait for a wakeup of the store.
+func noInputSleeps(w *World, id string, in *memstore.Instance) string {
 	early := in.Head == "" && len(in.Inbox) > 0 && in.Inbox[0].Kind != "start"
-	if !w.setup.Prompt || w.Unheard || early || len(in.Inbox) == 0 || len(w.Net) > 0 || len(w.Bells) > 0 || len(w.Owner.Timers) > 0 {
+	if !w.setup.Prompt || w.Lossy || early || len(in.Inbox) == 0 || len(w.Net) > 0 || len(w.Bells) > 0 || len(w.Owner.Timers) > 0 {
 		return ""
 	}
-	return "unread inputs, and nothing is outstanding that would have them read (" + w.Owner.Core.Describe(id) + ")"
+	return "unread inputs, but no outstanding request reads them (" + w.Owner.Core.Describe(id) + ")"
 }
 
-// purged checks what a purge has left, and remembers which inputs are gone with it.
-func purged(w *World, before *memstore.Instance, p *record.Purge) {
+// recordPurged checks the state after a purge, and records the inputs that it has removed.
+func recordPurged(w *World, before *memstore.Instance, p *record.Purge) {
 	in := w.Store.Get(p.Instance)
 	if before.Head != "" && !record.Status(before.Status).Ended() {
-		w.Broken = "an instance that runs was purged"
+		w.Broken = "a running instance was purged"
 	}
 	for _, h := range before.Histories {
 		for event, effect := range sent(h) {
-			if !slices.Contains(w.Told, effect) {
-				w.Broken = fmt.Sprintf("the message of event %d was never sent, and its instance is purged", event)
+			if !slices.Contains(w.Received, effect) {
+				w.Broken = fmt.Sprintf("an instance was purged before the message of event %d was published", event)
 			}
 		}
 	}
 	for _, e := range before.Inbox[min(len(p.Pop), len(before.Inbox)):] {
 		if !slices.ContainsFunc(in.Inbox, func(l memstore.Element) bool { return l.ID == e.ID }) {
-			w.Broken = e.ID + " came behind the purge, and is lost"
+			w.Broken = e.ID + " arrived after the purge, and is lost"
 		}
 	}
 	for _, m := range w.Stream[:w.Store.Owner.Applied.Seq] {
-		if m.Instance == p.Instance && !slices.ContainsFunc(in.Inbox, func(e memstore.Element) bool { return named(inputOf(e)) == m.ID }) {
-			w.Spent[m.ID] = true
+		if m.Instance == p.Instance && !slices.ContainsFunc(in.Inbox, func(e memstore.Element) bool { return inputID(inputOf(e)) == m.ID }) {
+			w.Removed[m.ID] = true
 		}
 	}
 }
 
-// spend remembers inputs that were taken out unread.
-func spend(w *World, es []memstore.Element) {
+// recordRemoved records inputs that were removed unread.
+func recordRemoved(w *World, es []memstore.Element) {
 	for _, e := range es {
-		if name := named(inputOf(e)); name != "" {
-			w.Spent[name] = true
+		if name := inputID(inputOf(e)); name != "" {
+			w.Removed[name] = true
 		}
 		if e.Kind != "full" {
 			continue
 		}
 		for _, m := range w.Stream[:w.Store.Owner.Applied.Seq] {
-			w.Spent[m.ID] = true
+			w.Removed[m.ID] = true
 		}
 	}
 }
 
-// popped remembers inputs that were taken out and are in no history: what was there without an instance, a purge that is refused,
-// another start.
-func popped(w *World, id string, es []memstore.Element, unread bool) {
+// recordPopped records inputs that were removed and are in no history: early inputs, a refused purge, another start.
+func recordPopped(w *World, id string, es []memstore.Element, unread bool) {
 	if unread {
-		spend(w, es)
+		recordRemoved(w, es)
 		return
 	}
 	in := w.Store.Get(id)
@@ -395,18 +394,18 @@ func popped(w *World, id string, es []memstore.Element, unread bool) {
 	}
 	for _, e := range es {
 		ev := inputOf(e)
-		name := named(ev)
-		has := slices.ContainsFunc(events, func(h history.Event) bool { return slices.Contains(strings.Split(named(h), "+"), name) })
+		name := inputID(ev)
+		has := slices.ContainsFunc(events, func(h history.Event) bool { return slices.Contains(strings.Split(inputID(h), "+"), name) })
 		if ev == nil || has || strings.Contains(name, "+") {
 			continue
 		}
 		if k := ev.Kind(); record.Status(in.Status).Ended() || k == history.KindStarted && !strings.HasPrefix(e.ID, "!c") && !strings.HasPrefix(e.ID, "!h") || k == history.KindPurgeRequested || k == history.KindOperatorRequested {
-			w.Spent[name] = true
+			w.Removed[name] = true
 		}
 	}
 }
 
-// Finished returns what is missing from a world that has come to rest.
+// Finished returns the promise that a world at rest breaks, or nothing.
 func (w *World) Finished() string {
 	if w.Plan < len(w.setup.Plan) || int(w.Store.Owner.Applied.Seq) < len(w.Stream) {
 		return "inputs were never ingested"
@@ -419,10 +418,10 @@ func (w *World) Finished() string {
 		past, _, _ := fold(in.History())
 		ended := record.Status(in.Status).Ended()
 		if len(in.Inbox) > 0 && in.Status != "" && in.Status != string(record.Paused) {
-			return id + ": inputs are never turned"
+			return id + ": inputs are never consumed"
 		}
 		if ended && w.setup.Retire {
-			return id + ": it has ended and is never removed"
+			return id + ": it has ended and is never purged"
 		}
 		if in.Status == string(record.Paused) {
 			return ""
@@ -432,8 +431,8 @@ func (w *World) Finished() string {
 		}
 		for _, h := range in.Histories {
 			for event, effect := range sent(h) {
-				if !slices.Contains(w.Told, effect) {
-					return fmt.Sprintf("%s: the message of event %d is never sent", id, event)
+				if !slices.Contains(w.Received, effect) {
+					return fmt.Sprintf("%s: the message of event %d is never published", id, event)
 				}
 			}
 		}
@@ -447,12 +446,12 @@ func (w *World) Finished() string {
 	return ""
 }
 
-// Fair picks the next step of a world in which nothing goes wrong any more, or reports that it has come to rest. Time passes last.
+// Fair returns the next step of a world without further faults, or reports that it has come to rest. Time passes last.
 func (w *World) Fair() (Step, bool) {
 	s := fair(w)
 	i := slices.IndexFunc(s, func(s Step) bool { return !s.Optional })
 	if i < 0 {
 		return Step{}, false
 	}
-	return Step{Name: s[i].Name, do: func(w *World) { w.Calm = true; s[i].do(w) }}, true
+	return Step{Name: s[i].Name, do: func(w *World) { w.Faultless = true; s[i].do(w) }}, true
 }

@@ -13,10 +13,10 @@ import (
 
 const passes = "time passes"
 
-// steps are those that can happen.
+// steps collects the possible steps.
 type steps []Step
 
-// Steps lists what can happen now, the fair before the faulty.
+// Steps lists the possible steps, fair ones before faults.
 func (w *World) Steps() []Step {
 	s := fair(w)
 	s.netFaults(w)
@@ -24,7 +24,7 @@ func (w *World) Steps() []Step {
 	return s
 }
 
-// fair lists what must happen sooner or later; time passes last. (What is optional among it is not.)
+// fair lists the steps that must happen eventually, except optional ones; time passes last.
 func fair(w *World) (s steps) {
 	s.net(w)
 	s.owner(w)
@@ -41,7 +41,7 @@ func fair(w *World) (s steps) {
 
 func (s *steps) add(name string, do func(*World)) { *s = append(*s, Step{Name: name, do: do}) }
 
-// may adds a fault of which some are left.
+// may adds a fault whose number is not used up.
 func (s *steps) may(left int, name string, do func(*World)) {
 	if left > 0 {
 		*s = append(*s, Step{Name: name, Optional: true, do: do})
@@ -54,22 +54,22 @@ func (s *steps) net(w *World) {
 		switch {
 		case inLine(w, i):
 		case r.reply != nil:
-			s.add("the answer: "+r.String(), func(w *World) { r := w.take(i); w.hear(&r, r.reply) })
-		case r.effect.Kind == core.LoadInstance || r.effect.Kind == core.ReadInbox: // its answer may be later than any other
+			s.add("the answer: "+r.String(), func(w *World) { r := w.take(i); w.receive(&r, r.reply) })
+		case r.effect.Kind == core.LoadInstance || r.effect.Kind == core.ReadInbox: // its answer may arrive after any other
 			s.add(r.String(), func(w *World) { w.Net[i].reply = w.arrive(&w.Net[i]) })
 		default:
-			s.add(r.String(), func(w *World) { r := w.take(i); w.hear(&r, w.arrive(&r)) })
+			s.add(r.String(), func(w *World) { r := w.take(i); w.receive(&r, w.arrive(&r)) })
 		}
 	}
 	for i, b := range w.Bells {
 		s.add("a doorbell of "+b.Instance, func(w *World) {
 			w.Bells = slices.Delete(slices.Clone(w.Bells), i, i+1)
-			w.tell(w.Owner, core.Message{Kind: core.DoorbellsReceived, Bells: []message.Doorbell{b}})
+			w.deliver(w.Owner, core.Message{Kind: core.DoorbellsReceived, Bells: []message.Doorbell{b}})
 		})
 	}
 }
 
-// inLine reports whether the same process has sent another call to the same limit before: they arrive in order, but for a copy.
+// inLine reports whether the same process has an earlier call to the same limit outstanding: calls arrive in order, except copies.
 func inLine(w *World, i int) bool {
 	r := &w.Net[i]
 	return r.effect.Kind == core.CallLimit && !r.echo && slices.ContainsFunc(w.Net[:i], func(b request) bool {
@@ -100,7 +100,7 @@ func (s *steps) owner(w *World) {
 		})
 	}
 	if !t.Waits(w.Now) {
-		s.add("a timer of the owner", func(w *World) { w.tell(w.Owner, *w.Owner.Due(&w.Shell)) })
+		s.add("a timer of the owner", func(w *World) { w.deliver(w.Owner, *w.Owner.Due(&w.Shell)) })
 	}
 	if n := len(w.Stream); t.sent < n && !w.ingesting() {
 		send := func(to int) func(*World) {
@@ -116,7 +116,7 @@ func (s *steps) owner(w *World) {
 	}
 	due := func(at int64) bool { return at <= w.Now }
 	if len(w.Within(0)) > 0 || slices.ContainsFunc(slices.Collect(maps.Values(w.Store.Limits)), due) {
-		s.add("the schedule is read", func(w *World) { w.tell(w.Owner, core.Message{Kind: core.WakeupsDue}) })
+		s.add("the schedule is read", func(w *World) { w.deliver(w.Owner, core.Message{Kind: core.WakeupsDue}) })
 	}
 }
 
@@ -145,7 +145,7 @@ func (s *steps) workers(w *World) {
 	}
 }
 
-// next is the next moment that something waits for.
+// next returns the next time that something waits for.
 func (w *World) next() (at int64, ok bool) {
 	sooner := func(t int64) {
 		if t > w.Now && (!ok || t < at) {
@@ -175,14 +175,14 @@ func (s *steps) netFaults(w *World) {
 		}
 		s.may(w.Left.Resends, "the reply is lost: "+r.String(), func(w *World) {
 			w.Left.Resends--
-			w.Unheard = w.Unheard || w.Net[i].effect.Kind != 0
+			w.Lossy = w.Lossy || w.Net[i].effect.Kind != 0
 			r := w.take(i)
 			w.arrive(&r)
 			w.lost(&r)
 		})
 		s.may(w.Left.Fails, "lost: "+r.String(), func(w *World) {
 			w.Left.Fails--
-			w.Unheard = true
+			w.Lossy = true
 			r := w.take(i)
 			w.lost(&r)
 		})
@@ -194,13 +194,13 @@ func (s *steps) netFaults(w *World) {
 			r := w.take(i)
 			again := r
 			again.echo = true
-			w.hear(&r, w.arrive(&r))
+			w.receive(&r, w.arrive(&r))
 			w.Net = append(w.Net, again)
 		})
 	}
 }
 
-// lost reports to the owner that a request has no answer; an ingest is sent again.
+// lost reports to the owner that a request was not answered; an ingest is sent again.
 func (w *World) lost(r *request) {
 	if r.effect.Kind == 0 {
 		w.Net = append(w.Net, *r)
@@ -216,22 +216,22 @@ func (w *World) lost(r *request) {
 	if !answered {
 		return
 	}
-	w.hear(r, &core.Message{Kind: k, ID: r.effect.ID, Number: r.effect.Number, Err: context.DeadlineExceeded, Body: emptyBody(k)})
+	w.receive(r, &core.Message{Kind: k, ID: r.effect.ID, Number: r.effect.Number, Err: context.DeadlineExceeded, Body: emptyBody(k)})
 }
 
 func (s *steps) faults(w *World) {
 	if w.Saved == nil {
-		s.may(w.Left.Rollbacks, "(what a restart will remember)", func(w *World) { w.Saved, w.SavedIDs = w.Store.Clone(), maps.Clone(w.Spent) })
+		s.may(w.Left.Rollbacks, "(what a restart will remember)", func(w *World) { w.Saved, w.SavedRemoved = w.Store.Clone(), maps.Clone(w.Removed) })
 	} else {
 		s.may(w.Left.Rollbacks, "ROLLBACK", func(w *World) {
 			rolledBack(w, w.Saved)
-			w.Store, w.Spent, w.Saved, w.Forgot, w.Unheard = w.Saved, w.SavedIDs, nil, true, true
+			w.Store, w.Removed, w.Saved, w.StoreRolledBack, w.Lossy = w.Saved, w.SavedRemoved, nil, true, true
 			w.Left.Rollbacks--
 		})
 	}
 	s.may(w.Left.Crashes, "the owner dies, its time passes, another acquires", func(w *World) {
 		w.Left.Crashes--
-		w.Unheard = true
+		w.Lossy = true
 		w.acquire()
 	})
 	for i, r := range w.Runs {
@@ -255,7 +255,7 @@ func (s *steps) faults(w *World) {
 	for i := range w.Bells {
 		s.may(w.Left.Silent, "a doorbell is lost", func(w *World) {
 			w.Left.Silent--
-			w.Unheard = true
+			w.Lossy = true
 			w.Bells = slices.Delete(w.Bells, i, i+1)
 		})
 	}
@@ -263,7 +263,7 @@ func (s *steps) faults(w *World) {
 		s.may(w.Left.Dues, "the schedule names "+id, func(w *World) {
 			w.Left.Dues--
 			w.Store.Wakeups[id] = w.Now
-			w.tell(w.Owner, core.Message{Kind: core.WakeupsDue})
+			w.deliver(w.Owner, core.Message{Kind: core.WakeupsDue})
 		})
 	}
 	s.limitFaults(w)

@@ -9,19 +9,19 @@ import (
 	"testing"
 )
 
-// walks is how many random walks each program takes. Their seeds are fixed, so that a failure comes again.
+// walks is the number of random walks of each program. Their seeds are fixed, so that a failure can be repeated.
 const walks = 20
 
-// found are further seeds, which have found something.
+// found are further seeds, which have found mistakes.
 var found = map[string][]uint64{
-	"sweep": {26},  // an event was ingested between a reading of the inbox and its answer, and the code polled
-	"alarm": {138}, // time passed while the stream's answer about its horizon was still to be reached
+	"sweep": {26},  // an event was ingested between a read of the inbox and its answer, and the code polled
+	"alarm": {138}, // time passed before the horizon that the stream had reported was reached
 }
 
-// crowd is a plan for three instances at once.
+// crowd is a plan for three concurrent instances.
 func crowd(program string) []planned { return plans(program, "start", "e1", "stop", "purge", "start2") }
 
-// repaired is one in which operators request what they can.
+// repaired is a plan with every request of operators.
 func repaired(program string) []planned {
 	return plans(program, "start", "e1", "hold", "rewind2", "e2", "pause", "resume", "term", "again", "retry")
 }
@@ -60,7 +60,7 @@ func TestRandomWalksWithEveryFaultBreakNoPromise(t *testing.T) {
 	}
 }
 
-// Bound is how many states a search visits: PAWL_MODEL_STATES, or what the suite has time for.
+// Bound is the number of states that a search visits: PAWL_MODEL_STATES, or a number that suits the test suite.
 func Bound(t testing.TB, most int) int {
 	t.Helper()
 	if s := os.Getenv("PAWL_MODEL_STATES"); s != "" {

@@ -16,7 +16,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// claim takes a task; its token is the name that the activity returns.
+// claim claims a task; its token is the name that the activity returns.
 func (w *World) claim(task memstore.Claim) {
 	w.Claims++
 	g := task
@@ -25,7 +25,7 @@ func (w *World) claim(task memstore.Claim) {
 		return
 	}
 	for _, r := range w.Runs {
-		if r.grip.Instance == g.Instance && r.grip.Effect == g.Effect && r.trust > w.Now && !w.Forgot {
+		if r.grip.Instance == g.Instance && r.grip.Effect == g.Effect && r.trust > w.Now && !w.StoreRolledBack {
 			w.Broken = fmt.Sprintf("two workers have the lease of event %d", g.Activity)
 		}
 	}
@@ -38,7 +38,7 @@ func (w *World) ack(i int) {
 	switch a := w.complete(r.grip, returns(r.grip, r.name)); {
 	case a == memstore.OK && r.trust <= w.Now:
 		w.Broken = fmt.Sprintf("the acknowledgement of event %d was accepted after its lease", r.grip.Activity)
-	case a == memstore.OK && w.Saved != nil: // else it is not forgotten
+	case a == memstore.OK && w.Saved != nil: // otherwise no rollback can lose it
 		g := r.grip
 		w.Acked = append(w.Acked, g)
 	case a == memstore.Gone:
@@ -46,12 +46,12 @@ func (w *World) ack(i int) {
 	}
 }
 
-// returns is the end of an activity.
+// returns ends an activity.
 func returns(g memstore.Claim, result string) history.Event {
 	return &history.ActivityCompleted{Scheduled: g.Activity, Result: history.Payload{Type: history.TypeJSON, Data: []byte(result)}}
 }
 
-// complete acknowledges, and rings if the inbox was empty.
+// complete acknowledges an activity, and sends a doorbell if the inbox was empty.
 func (w *World) complete(g memstore.Claim, end history.Event) memstore.Answer {
 	a, pushed, first := w.Store.Complete(w.Now, g, end)
 	if first && w.setup.Bare {
@@ -71,8 +71,8 @@ func (w *World) renew(i int) {
 	w.Runs = slices.Delete(w.Runs, i, i+1)
 }
 
-// doubted answers for a claim that the store shows and no worker runs: its worker acknowledges again what it remembers to have
-// acknowledged, and returns anything else.
+// doubted handles a hint about a claim that no worker runs: its worker repeats the ack that it
+// has sent, and returns any other activity.
 func (w *World) doubted(g memstore.Claim) {
 	if slices.Contains(w.Acked, g) {
 		w.complete(g, returns(g, w.named(g)))
@@ -81,7 +81,7 @@ func (w *World) doubted(g memstore.Claim) {
 	w.Store.Abandon(w.Now, g, true, 0)
 }
 
-// named is the name that an activity was called with, as its history has it.
+// named returns the name with which an activity was called, from its history.
 func (w *World) named(g memstore.Claim) string {
 	events, _ := memstore.Events(w.Store.Get(g.Instance).Histories[g.Execution])
 	for _, ev := range events {
@@ -92,9 +92,9 @@ func (w *World) named(g memstore.Claim) string {
 	return ""
 }
 
-// doubtful lists the claims that the store shows after it has forgotten writes, and that no worker runs.
+// doubtful lists the claims that reappear in the store after a rollback, and that no worker runs.
 func (w *World) doubtful() (all []memstore.Claim) {
-	if !w.Forgot {
+	if !w.StoreRolledBack {
 		return nil
 	}
 	for _, id := range w.IDs() {
@@ -114,7 +114,7 @@ func byPlace(p, q memstore.Place) int {
 	return cmp.Or(cmp.Compare(p.Execution, q.Execution), cmp.Compare(p.Event, q.Event))
 }
 
-// emptyBody is the body of an answer that failed.
+// emptyBody returns the body of a failed answer.
 func emptyBody(k core.MessageKind) any {
 	switch k {
 	case core.InstanceLoaded:

@@ -20,44 +20,44 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Setup is what a search is about.
+// Setup is the configuration of a search.
 type Setup struct {
 	Program string
-	Plan    []planned // what clients publish, in order
+	Plan    []planned // messages that clients publish, in order
 	Faults  Faults
-	Inbox   int  // bound of an inbox; 0: as good as none
-	Retire  bool // an instance that has ended is not kept
-	Ends    bool // each instance that was started ends
-	Prompt  bool // nothing may wait for the wakeups of the store: no doorbell and no reply is lost
+	Inbox   int  // bound of an inbox; 0: practically none
+	Retire  bool // ended instances are purged
+	Ends    bool // each started instance ends
+	Prompt  bool // no input may wait for a wakeup of the store: no doorbell and no reply is lost
 	Parked  int  // instances whose code stays in memory; 0: all
 	Bare    bool // doorbells carry no completion
 	Wrong   memstore.Mistake
 
-	Policies map[string]history.Policy // of activities and orchestrations
-	Unfair   memlimit.Mistake          // of limits
+	Policies     map[string]history.Policy // of activities and orchestrations
+	LimitMistake memlimit.Mistake          // of limits
 
 	programs *author.Registry
 }
 
-// Faults are how often the world may do each.
+// Faults are the numbers of faults that may happen.
 type Faults struct {
-	Rollbacks int // the store returns to an earlier state, while all processes go on
-	Crashes   int // the owner dies and another acquires; what it had sent still arrives
+	Rollbacks int // the store returns to an earlier state, and all processes continue
+	Crashes   int // the owner dies and another acquires the partition; requests of the former still arrive
 	Resends   int // a reply is lost
 	Fails     int // a request is lost
 	Deaths    int // a worker dies with its activity
 	Losses    int // the tasks stream is deleted
 	Doubles   int // a task is delivered twice
-	Echoes    int // a request arrives, and once more later
-	Repeats   int // a client did not see its acknowledgement
+	Echoes    int // a request arrives, and a copy of it later
+	Repeats   int // a client did not receive its acknowledgement
 	Silent    int // a doorbell is lost
-	Dues      int // a wakeup comes before its time
-	Ticks     int // time passes though nothing waits for it
-	Pauses    int // an owner is replaced without noticing: what it does meets the fence, but no limit has one
+	Dues      int // a wakeup is early
+	Ticks     int // time passes although nothing waits for it
+	Pauses    int // an owner is replaced without noticing: the fence rejects its scripts, except those of limits
 	Forgets   int // the store of a limit returns to an earlier state
 	Clears    int // a client clears a limit
 	Failures  int // an activity fails
-	Otherwise int // a turn has another side effect: what it schedules has other tickets
+	Otherwise int // a turn has a different side effect: its activities have other tickets
 }
 
 const (
@@ -69,36 +69,36 @@ const (
 	seal    = ".seal"
 )
 
-// World is a partition, and all that deals with it: an owner, which is the real one, the store, the stream, workers.
+// World is a partition with the real owner, a store, a stream and workers.
 type World struct {
 	memstore.Shell
 
-	setup    *Setup
-	Saved    *memstore.Store // what a restart would remember
-	Plan     int             // messages published
-	Owner    *tenure
-	Former   *tenure   // that assumes that it still is the owner
-	Net      []request // that have not arrived; they do so in any order, except that one owner ingests one batch at a time
-	Bells    []message.Doorbell
-	Tasks    []memstore.Claim
-	Told     []string // messages that others have from the instances
-	Runs     []run
-	Acked    []memstore.Claim // acknowledged, and remembered by their workers in case the store forgets it
-	SavedIDs map[string]bool  // Spent, when that was saved
-	Spent    map[string]bool  // inputs that are gone with a purge, or were taken out unread
-	Left     Faults
-	Broken   string // what a step itself saw go wrong
-	Tenures  int
-	Claims   int
-	Forgot   bool              // the store has been rolled back
-	Queues   map[string]*queue // at the limits, by name
-	Vague    bool              // the store, or a limit, has been rolled back: who runs need not be a holder
-	Scripted bool              // the last step was a script of a limit: what follows from it comes later
-	Calm     bool              // nothing goes wrong any more: see Fair
-	Unheard  bool              // a reply, a request or a doorbell was lost, or an owner: what follows may wait for a wakeup
+	setup           *Setup
+	Saved           *memstore.Store // the state that a restart would restore
+	Plan            int             // messages published
+	Owner           *tenure
+	Former          *tenure   // a replaced owner that has not noticed it
+	Net             []request // not arrived; they arrive in any order, except that one owner ingests one batch at a time
+	Bells           []message.Doorbell
+	Tasks           []memstore.Claim
+	Received        []string // messages of the instances that others have received
+	Runs            []run
+	Acked           []memstore.Claim // acknowledged, and kept by their workers in case the store loses the ack
+	SavedRemoved    map[string]bool  // Removed at the time of Saved
+	Removed         map[string]bool  // inputs that a purge has removed, or that were removed unread
+	Left            Faults
+	Broken          string // a violation that a step has detected
+	Tenures         int
+	Claims          int
+	StoreRolledBack bool              // the store has been rolled back
+	Queues          map[string]*queue // at the limits, by name
+	AnyRolledBack   bool              // the store or a limit was rolled back: a running activity need not be a holder
+	Scripted        bool              // the last step was a script of a limit, whose consequences come later
+	Faultless       bool              // no more faults: see Fair
+	Lossy           bool              // a reply, a request, a doorbell or an owner was lost: inputs may wait for a wakeup
 }
 
-// tenure is an owner and what its shell has.
+// tenure is an owner with the state of its shell.
 type tenure struct {
 	*memstore.Tenure
 
@@ -108,16 +108,16 @@ type tenure struct {
 	number int64 // of the last commit that was acknowledged
 }
 
-// code is an execution in memory: the events that it has come to.
+// code is an execution in memory, as the events that it has reached.
 type code struct{ events []history.Event }
 
-// request is what an owner has requested of the store, of the stream or of the code.
+// request is a request of an owner to the store, the stream or the code.
 type request struct {
-	effect   core.Effect // of no kind: an ingest
+	effect   core.Effect // without a kind: an ingest
 	from, to int
 	token    string
-	unseen   bool // a turn: inputs that had arrived when it began are not among those that it is given
-	echo     bool // the client's own retry has left it behind: nothing receives the answer
+	unseen   bool // a turn: inputs that had arrived when it began are not among its inputs
+	echo     bool // a copy of a retried request: nothing receives its answer
 	reply    *core.Message
 }
 
@@ -125,20 +125,20 @@ type request struct {
 type run struct {
 	grip  memstore.Claim
 	name  string
-	trust int64 // until when the worker may assume that it has the lease
+	trust int64 // time until which the worker may assume that it has the lease
 }
 
-// Step is something that can happen.
+// Step is a possible transition of a world.
 type Step struct {
 	Name     string
 	Optional bool // a fault: nothing relies on it
 	do       func(w *World)
 }
 
-// String is its name.
+// String returns the name of the step.
 func (s Step) String() string { return s.Name }
 
-// NewWorld begins with an owner, and nothing published.
+// NewWorld returns a world with an owner, and nothing published.
 func NewWorld(setup *Setup) *World {
 	if setup.programs == nil {
 		setup.programs = programs()
@@ -148,30 +148,30 @@ func NewWorld(setup *Setup) *World {
 		bound = 100
 	}
 	rules := memstore.Rules{Soon: soon, LeaseTTL: ttl, OwnerTTL: forever, Claims: 3, Inbox: bound, Seen: forever, Seal: seal, Wrong: setup.Wrong}
-	limits := memstore.Limits{Rules: memlimit.Rules{Stale: soon, Wrong: setup.Unfair}}
+	limits := memstore.Limits{Rules: memlimit.Rules{Stale: soon, Wrong: setup.LimitMistake}}
 	w := &World{
 		Shell: memstore.Shell{Store: memstore.NewStore(rules), Now: begin, Limits: limits}, setup: setup, Left: setup.Faults,
-		Spent: map[string]bool{}, Queues: map[string]*queue{},
+		Removed: map[string]bool{}, Queues: map[string]*queue{},
 	}
 	w.acquire()
 	return w
 }
 
-// After returns the world in which the step has happened.
+// After returns a copy of the world after the step.
 func (w *World) After(s Step) *World {
 	c := copied(w)
 	c.Do(s)
 	return c
 }
 
-// Do has the step happen in this very world.
+// Do takes the step in this world.
 func (w *World) Do(s Step) {
 	was := w.Scripted
 	w.Scripted = false
 	if s.do(w); was && !w.Scripted {
 		w.Now++
 	}
-	w.Calm = false
+	w.Faultless = false
 }
 
 // Hash identifies the state.
@@ -183,7 +183,7 @@ func (w *World) Hash() [2]uint64 {
 
 func (w *World) acquire() {
 	w.Tenures++
-	silence(w)
+	dropRequestsOf(w)
 	token := "o" + strconv.Itoa(w.Tenures)
 	cfg := core.Config{ReconcileInterval: look * time.Millisecond, MaxClaims: 3, Parked: cmp.Or(w.setup.Parked, 10), Programs: w.setup.programs}
 	if w.setup.Retire {
@@ -195,17 +195,17 @@ func (w *World) acquire() {
 	}
 	t, at, first := memstore.Begin(&w.Shell, token, cfg, look, core.Takeover{Policies: policies})
 	w.Owner = &tenure{Tenure: t, code: map[string]*code{}, sent: int(at.Seq), acked: at, number: w.Store.Owner.Commits}
-	w.tell(w.Owner, first)
+	w.deliver(w.Owner, first)
 }
 
-// silence has the requests of owners that have died not answered: those that have not been sent are not any more.
-func silence(w *World) {
+// dropRequestsOf drops the answers to requests of dead owners, and the requests that were not sent.
+func dropRequestsOf(w *World) {
 	w.Net = slices.DeleteFunc(w.Net, func(r request) bool {
 		return !r.outlives() && (w.Former == nil || r.token != w.Former.Token)
 	})
 }
 
-// dies has an owner end that finds itself fenced.
+// dies ends a fenced owner.
 func dies(w *World, t *tenure) {
 	if t == w.Owner {
 		w.acquire()
@@ -215,8 +215,8 @@ func dies(w *World, t *tenure) {
 	w.Net = slices.DeleteFunc(w.Net, func(r request) bool { return !r.outlives() && r.token == t.Token })
 }
 
-// `tell` gives an owner a message, and carries out the effects that are answered at once.
-func (w *World) tell(t *tenure, first core.Message) {
+// deliver passes a message to an owner, and carries out the effects that are answered at once.
+func (w *World) deliver(t *tenure, first core.Message) {
 	for queue := []core.Message{first}; len(queue) > 0; queue = queue[1:] {
 		effects := slices.Clone(t.Core.Step(time.UnixMilli(w.Now), &queue[0]))
 		if t.Core.Err() != nil {
@@ -247,13 +247,13 @@ func (w *World) carryOut(t *tenure, e *core.Effect) *core.Message {
 		return &core.Message{Kind: core.TaskPublished, ID: e.ID, Event: e.Activity.ID}
 	case core.ReadQueueAge:
 		return &core.Message{Kind: core.QueueAgeRead, Number: e.Number, Body: core.QueueAge{At: time.UnixMilli(w.Now), Some: len(w.Tasks) > 0}}
-	default: // what is answered at once; or what is logged, counted, or sent to clients
+	default: // answered at once, logged, counted, or sent to clients
 		return t.CarryOut(&w.Shell, e)
 	}
 	return nil
 }
 
-// unseen reports whether an event has arrived that a turn is not given.
+// unseen reports whether an event has arrived that is not among the inputs of a turn.
 func (w *World) unseen(e *core.Effect) bool {
 	return slices.ContainsFunc(w.Store.Get(e.ID).Inbox, func(x memstore.Element) bool {
 		_, event := inputOf(x).(*history.EventReceived)
@@ -261,31 +261,31 @@ func (w *World) unseen(e *core.Effect) bool {
 	})
 }
 
-// task publishes a task, unless the same is in the stream. Its token is the name that the activity returns.
+// task publishes a task, unless the stream contains it. Its token is the name that the activity returns.
 func (w *World) task(g memstore.Claim) {
 	if !slices.Contains(w.Tasks, g) {
 		w.Tasks = append(w.Tasks, g)
 	}
 }
 
-// arrive has a request carried out. It returns the answer, which its owner may be too dead to receive.
+// arrive carries out a request. It returns the answer, which a dead owner does not receive.
 func (w *World) arrive(r *request) *core.Message {
 	s, e := w.Store, &r.effect
 	var m *core.Message
 	switch e.Kind {
 	case core.CommitTurn:
 		head, unread, before := s.Get(e.ID).Head, slices.Clone(s.Get(e.ID).Inbox), slices.Clone(s.Get(e.ID).History())
-		seated := seats(e.ID, s.Get(e.ID))
+		earlier := ticketStates(e.ID, s.Get(e.ID))
 		if m = w.Answer(e, r.token); m.Err == nil && (head == "" || head != e.Commit.NewHead) {
 			past, _, _ := fold(before)
-			admitted(w, e.ID, seated, seats(e.ID, s.Get(e.ID)))
+			admitted(w, e.ID, earlier, ticketStates(e.ID, s.Get(e.ID)))
 			resumed(w, unread, past, e.Decided.Events)
-			popped(w, e.ID, unread[:min(len(e.Commit.Pop), len(unread))], head == "" && e.Commit.NewHead == "")
+			recordPopped(w, e.ID, unread[:min(len(e.Commit.Pop), len(unread))], head == "" && e.Commit.NewHead == "")
 		}
 	case core.RemoveInstance:
 		before := s.Clone().Get(e.ID)
 		if m = w.Answer(e, r.token); m.Err == nil {
-			purged(w, before, e.Body.(*record.Purge))
+			recordPurged(w, before, e.Body.(*record.Purge))
 		}
 	case core.RewindInstance:
 		before := s.Clone().Get(e.ID)
@@ -299,9 +299,9 @@ func (w *World) arrive(r *request) *core.Message {
 		}
 		return m
 	case core.PublishMessage:
-		if id := e.Input.ID; id != "" && !slices.Contains(w.Told, id) {
-			w.Told = append(w.Told, id)
-			slices.Sort(w.Told)
+		if id := e.Input.ID; id != "" && !slices.Contains(w.Received, id) {
+			w.Received = append(w.Received, id)
+			slices.Sort(w.Received)
 		}
 		return &core.Message{Kind: core.MessagePublished, ID: e.ID, Number: e.Number}
 	case core.CallLimit, core.ReleaseTickets, core.SweepLimit:
@@ -333,7 +333,7 @@ func (r *request) outlives() bool {
 	}
 }
 
-// fenced reports whether only the owner may have the request carried out.
+// fenced reports whether only the owner may make the request.
 func (r *request) fenced() bool {
 	switch r.effect.Kind {
 	case 0, core.CommitTurn, core.ReconcileWith, core.RemoveInstance, core.PublishMessage, core.RewindInstance:
@@ -350,20 +350,20 @@ func (r *request) String() string {
 	return r.effect.String()
 }
 
-// ingest takes a batch of the stream.
+// ingest ingests a batch of the stream.
 func (w *World) ingest(r *request) *core.Message {
 	b, err := w.Ingest(r.token, r.from, r.to)
 	if b != nil {
 		for i, got := range b.Results {
 			if got.Unknown {
-				w.Spent[w.Stream[r.from+i].ID] = true
+				w.Removed[w.Stream[r.from+i].ID] = true
 			}
 		}
 	}
 	return &core.Message{Kind: core.InputsIngested, Body: b, Err: err}
 }
 
-// turn has the code of an instance decide. Code is not kept: it is brought to where it was.
+// turn runs the code of an instance. Code is not kept: it is replayed first.
 func (w *World) turn(t *tenure, e *core.Effect) *core.Decided {
 	g := e.Given
 	c := t.code[e.ID]
@@ -392,7 +392,7 @@ func (w *World) turn(t *tenure, e *core.Effect) *core.Decided {
 	return d
 }
 
-// tenureOf finds the owner of a token; nil: it is over.
+// tenureOf returns the owner of a token; nil: its tenure has ended.
 func tenureOf(w *World, token string) *tenure {
 	for _, t := range []*tenure{w.Owner, w.Former} {
 		if t != nil && t.Token == token {
@@ -402,8 +402,8 @@ func tenureOf(w *World, token string) *tenure {
 	return nil
 }
 
-// `hear` gives the owner that has sent a request the answer, if there is one.
-func (w *World) hear(r *request, m *core.Message) {
+// receive passes the answer, if any, to the owner that has sent the request.
+func (w *World) receive(r *request, m *core.Message) {
 	t := tenureOf(w, r.token)
 	if t == nil || r.echo || m == nil {
 		return
@@ -417,5 +417,5 @@ func (w *World) hear(r *request, m *core.Message) {
 	case (r.effect.Kind == core.CommitTurn || r.effect.Kind == core.RewindInstance) && m.Err == nil:
 		t.number = max(t.number, m.Committed.Number)
 	}
-	w.tell(t, *m)
+	w.deliver(t, *m)
 }
