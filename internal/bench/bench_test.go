@@ -177,7 +177,7 @@ func TestBenchUpdateMeasuresIdleAndHalfLoad(t *testing.T) {
 	}
 }
 
-func TestBenchUpdateLosesAndDoublesNothingAfterAKill(t *testing.T) {
+func TestBenchUpdateLosesAndDuplicatesNothingAfterAKill(t *testing.T) {
 	t.Parallel()
 	for _, where := range [][]string{nil, {"--elsewhere"}} { // the first that is killed lacks the code
 		results, _ := measure[updateKillResult](t, append([]string{"update", "--kill", "--instances", "300"}, where...)...)

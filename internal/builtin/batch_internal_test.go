@@ -86,7 +86,7 @@ func (ns *namespace) list(p int, _ filter.Where, cursor string, limit int) (rows
 }
 
 // An instance receives its request each time that it is read, under the same message id.
-func TestBatchReadsEveryInstanceAlsoThoseThatChangeTheirStatusMeanwhile(t *testing.T) {
+func TestBatchReadsEveryInstanceEvenIfItsStatusChanges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ns := newNamespace(t)
 		ns.failing = rapid.Bool().Draw(t, "failing")

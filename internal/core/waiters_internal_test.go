@@ -7,7 +7,7 @@ import (
 	"github.com/pawlrun/pawl/internal/record"
 )
 
-func TestClientThatAsksNoMoreIsForgottenWithoutAnotherOne(t *testing.T) {
+func TestClientThatStopsWaitingIsDropped(t *testing.T) {
 	began := time.UnixMilli(1_790_000_000_000)
 	o := New(Config{ReconcileInterval: time.Minute}, TenureStart{}, began)
 	at := func(d time.Duration, m Message) {

@@ -31,7 +31,7 @@ func TestWakeupsAreReadWhenTheNextOneIsDue(t *testing.T) {
 }
 
 // A partition that has nothing scheduled is read half as often, unless a commit has scheduled something since.
-func TestWakeupsAreReadLessOftenWhereNothingIsScheduled(t *testing.T) {
+func TestWakeupsAreReadLessOftenWhenNothingIsScheduled(t *testing.T) {
 	now := time.UnixMilli(1_800_000_000_000)
 	for name, c := range map[string]struct {
 		found record.DueSet

@@ -121,7 +121,7 @@ func TestQuotaWindowOpensWithFirstGrant(t *testing.T) {
 }
 
 func TestClockStepBackVoidsFutureGrants(t *testing.T) {
-	t.Run("the order stays, and so does the queue", func(t *testing.T) {
+	t.Run("the order of the waiters is unchanged", func(t *testing.T) {
 		b := clock(t)
 		b.policy(concurrency(1))
 		b.enter("a", "b")
@@ -131,7 +131,7 @@ func TestClockStepBackVoidsFutureGrants(t *testing.T) {
 		b.want("behind, again", formatVerdicts(b.enter("e")), "4")
 		b.want("queue", b.waiters(), "b c d e")
 	})
-	t.Run("grants that lie in the future count no more", func(t *testing.T) {
+	t.Run("grants in the future are not counted", func(t *testing.T) {
 		b := clock(t)
 		b.policy(history.Policy{Rate: 250, RateWindow: 10_000, QueueTimeout: -1})
 		var es []limit.Entry
@@ -151,7 +151,7 @@ func TestClockStepBackVoidsFutureGrants(t *testing.T) {
 			t.Errorf("%d grants are kept: the early one and the last", n)
 		}
 	})
-	t.Run("a quota window that lies in the future is void", func(t *testing.T) {
+	t.Run("a quota window in the future is void", func(t *testing.T) {
 		b := clock(t)
 		b.policy(history.Policy{Quota: 1, QuotaWindow: 3_600_000, QueueTimeout: -1})
 		b.want("first", formatVerdicts(b.enter("a", "b")), "admitted, 1")

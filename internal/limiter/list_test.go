@@ -88,7 +88,7 @@ func wakeupCases() map[string]func(b *harness) {
 				b.Errorf("not scheduled by another process: %d ms (scheduled: %v)", in, ok)
 			}
 		},
-		"before it enters: without its place in the list no caller enters": func(b *harness) {
+		"before a caller enters: without the wakeup no caller enters": func(b *harness) {
 			key := b.space.Part(partition(b.limit)).Limits()
 			b.must(b.rdb.Set(b.Context(), key, "not a sorted set", 0).Err())
 			_, err := redistest.Answer(func(done func(limit.AdmitReply, error)) {
@@ -155,7 +155,7 @@ func wakeupCases() map[string]func(b *harness) {
 				}
 			}
 		},
-		"and a visit that ends does not put it off, nor take it off, if it is due again": func(b *harness) {
+		"a finished visit neither postpones nor removes a wakeup that is due again": func(b *harness) {
 			put(b, b.now()-1)
 			b.reschedule(time.Minute)
 			if in, ok := b.wakeupIn(); !ok || in > 0 {

@@ -133,7 +133,7 @@ func runTimeCases() map[string]func(b *harness) {
 				b.Errorf("raised above %d: %v", lost, versions)
 			}
 		},
-		"and the version goes on ascending when Redis has lost the last": func(b *harness) {
+		"the version keeps increasing when Redis has lost the latest one": func(b *harness) {
 			v1, err := b.limits.SetPolicy(b.Context(), "global", concurrency(1))
 			b.must(err)
 			b.must(b.rdb.Del(b.Context(), b.space.Policies()).Err())

@@ -19,7 +19,7 @@ func TestEntryIsAdmittedWhileThereIsRoomAndNoWaiter(t *testing.T) { each(t, admi
 
 func admissionCases() map[string]func(b *harness) {
 	return map[string]func(b *harness){
-		"at once with room, else at the end of the queue": func(b *harness) {
+		"at once if there is room, otherwise as the last waiter": func(b *harness) {
 			b.policy(concurrency(2))
 			a := b.enter("a", "b", "c", "d")
 			b.want("entering", formatVerdicts(a), "admitted, admitted, 1, 2")
@@ -31,7 +31,7 @@ func admissionCases() map[string]func(b *harness) {
 				b.Errorf("%s, %+v", formatVerdicts(a), a)
 			}
 		},
-		"not while it is paused: waiters keep their places, holders go on, and the resumption admits them in order": func(b *harness) {
+		"not while it is paused: waiters keep their positions, holders continue, and the resumption admits waiters in order": func(b *harness) {
 			b.policy(concurrency(2))
 			b.want("entering", formatVerdicts(b.enter("a", "b", "c")), "admitted, admitted, 1")
 			paused := concurrency(2)
@@ -51,7 +51,7 @@ func admissionCases() map[string]func(b *harness) {
 			b.want("woken", memberNames(b.leave("a", "c", "d").Granted), "e f g")
 			b.want("counters", b.counters(), "7 4 0 0 0 0")
 		},
-		"a newcomer never overtakes, also one that comes with the leave that makes room": func(b *harness) {
+		"a new caller never overtakes waiters, even if the same call releases a slot": func(b *harness) {
 			b.policy(concurrency(1))
 			b.enter("a", "b")
 			got := b.admit([]limit.Member{testMember("a")}, limit.Entry{Member: testMember("c")})
@@ -68,12 +68,12 @@ func admissionCases() map[string]func(b *harness) {
 			b.want("counters", b.counters(), before)
 			b.want("queue", b.waiters(), "b c")
 		},
-		"twice in one call is once": func(b *harness) {
+		"a member that enters twice in one call enters once": func(b *harness) {
 			b.policy(concurrency(1))
 			b.want("entering", formatVerdicts(b.enter("a", "a", "b", "b")), "admitted, admitted, 1, 1")
 			b.want("counters", b.counters(), "2 0 0 0 0 0")
 		},
-		"a leave of an unknown member has no effect, and makes no limit": func(b *harness) {
+		"a leave of an unknown member has no effect, and creates no limit": func(b *harness) {
 			b.policy(concurrency(1))
 			b.leave("absent")
 			if _, ok, err := b.limits.Stats(b.Context(), b.limit); ok || err != nil {
@@ -140,14 +140,14 @@ func TestRestoredHolderIsAdmittedAboveLimit(t *testing.T) { each(t, restoredCase
 func restoredCases() map[string]func(b *harness) {
 	in := func(name string) limit.Entry { return limit.Entry{Member: testMember(name), Active: true} }
 	return map[string]func(b *harness){
-		"that the limit has no record of": func(b *harness) {
+		"one that the limit has no record of": func(b *harness) {
 			b.policy(concurrency(1))
 			b.want("entering", formatVerdicts(b.admit(nil, in("a"), in("b"), limit.Entry{Member: testMember("c")})), "admitted, admitted, 1")
 			b.want("woken while there are too many", memberNames(b.leave("a").Granted), "")
 			b.want("woken", memberNames(b.leave("b").Granted), "c")
 			b.want("counters", b.counters(), "3 2 0 0 0 0")
 		},
-		"that was a waiter: no longer one": func(b *harness) {
+		"one that was a waiter is no longer one": func(b *harness) {
 			b.policy(concurrency(1))
 			b.enter("a", "b", "c")
 			before := b.counters()
@@ -247,7 +247,7 @@ func changedCases() map[string]func(b *harness) {
 			b.want("woken", memberNames(b.leave("a", "b").Granted), "")
 			b.want("woken", memberNames(b.leave("c").Granted), "d")
 		},
-		"an older one is not taken, one of the same version is": func(b *harness) {
+		"an older version is rejected, an equal one is accepted": func(b *harness) {
 			b.force = limit.InForce{Policy: concurrency(1), Level: "action", Version: 5}
 			b.enter("a", "b")
 			older := limit.InForce{Policy: concurrency(9), Level: "group", Version: 4}

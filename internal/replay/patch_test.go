@@ -118,7 +118,7 @@ func TestCallMovedBeforeADecisionIsADivergence(t *testing.T) {
 	}
 }
 
-func TestFirstAnswerOfAPatchIsKeptThoughAMarkerFollows(t *testing.T) {
+func TestFirstAnswerOfAPatchIsKeptWhenAMarkerFollows(t *testing.T) {
 	events := numbered(&history.Started{}, scheduled("a"), &history.PatchMarked{Name: "p"}, scheduled("b"))
 	x, err := replayWith(func(x *replay.Code) (string, error) {
 		early := x.Patched("p")

@@ -55,7 +55,7 @@ func TestRejectedCallIsRejectedOnReplayUnderAnyLimits(t *testing.T) {
 	}
 }
 
-func TestCallOverTheLimitIsRejectedOnReplayThoughTheLimitIsRaised(t *testing.T) {
+func TestCallOverTheLimitIsRejectedOnReplayAfterTheLimitIsRaised(t *testing.T) {
 	code := program(func(x *replay.Code) (string, error) {
 		first := start(x, "a", "")
 		_, err := get(x, start(x, "a", ""))

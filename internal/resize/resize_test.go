@@ -128,7 +128,7 @@ func TestTasksStreamIsNotRequired(t *testing.T) {
 }
 
 // A heartbeat in the future was written before the clock of Redis was set back, by a member that has died.
-func TestHeartbeatInTheFutureIsNotOfALiveMember(t *testing.T) {
+func TestMemberWithAFutureHeartbeatIsNotLive(t *testing.T) {
 	n := newNamespace(t, redistest.Start(t).Client(t), 1)
 	n.cfg.Partitions = 2
 	beat := func(after time.Duration) {

@@ -34,9 +34,9 @@ func life() []history.Event {
 	}
 }
 
-// TestSpansMadeAgainFromHistoryAreTheSame splits a history into two turns at every possible position. The turns must emit the same spans as a
+// TestSpansRebuiltFromHistoryAreTheSame splits a history into two turns at every possible position. The turns must emit the same spans as a
 // takeover, which emits them again.
-func TestSpansMadeAgainFromHistoryAreTheSame(t *testing.T) {
+func TestSpansRebuiltFromHistoryAreTheSame(t *testing.T) {
 	all := life()
 	in := func() *tracing.Instance {
 		in, ok := tracing.Of("order-1", all[0].(*history.Started))

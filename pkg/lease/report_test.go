@@ -39,7 +39,7 @@ func reportOf(activity uint64, how lease.Ending, after int64) lease.Reported {
 
 func TestReportsHaveTheEndsOfActivities(t *testing.T) {
 	cases := map[string]func(*harness){
-		"nothing that was purged comes back": func(b *harness) {
+		"no purged data reappears": func(b *harness) {
 			b.report(ref(1), reportOf(1, lease.Stopped, 5))
 			if n := b.rdb.Exists(b.Context(), b.space.Part(3).Reports("order:42", 1)).Val(); n > 0 {
 				b.Fatal("a report was written for an instance that does not exist")

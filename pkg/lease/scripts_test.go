@@ -191,7 +191,7 @@ func TestLeaseHasOneHolder(t *testing.T) {
 		"an activity cancelled before it was claimed cannot be claimed":                 cancelledBeforeClaim,
 		"a lease for another effect is gone for claims of this one":                     otherEffect,
 		"ack deletes the lease and pushes the completion":                               ackPushes,
-		"ack of nothing pushes nothing":                                                 ackOfNothing,
+		"ack of a missing lease pushes nothing":                                         ackOfNothing,
 		"ack after expiry is refused and writes nothing":                                ackAfterExpiry,
 		"renewal after expiry is refused":                                               renewAfterExpiry,
 		"of two workers with one lease only the second one's completion is accepted":    stolen,

@@ -12,7 +12,7 @@ import (
 
 // Redis loses the end of an activity while its owner and its worker are running. The restored claim would
 // last for a minute, and the next reconciliation is in an hour.
-func TestActivityWhoseAckWasForgottenDoesNotWaitForItsLease(t *testing.T) {
+func TestActivityWhoseAckWasLostDoesNotWaitForItsLease(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		ingest bool // an input was lost as well

@@ -63,7 +63,7 @@ func TestEventAcceptedBeforeADeadlineWinsAfterAnOutage(t *testing.T) {
 }
 
 // The backlog is larger than one read of the inbox, and older than the timer: no input may be missing when the timer fires.
-func TestTimerFiresBehindABacklogOfAnySize(t *testing.T) {
+func TestTimerFiresAfterABacklogOfAnySize(t *testing.T) {
 	const limit, events = 3 * time.Second, 700
 	s := newHarness(t)
 	code := hello.Do(func(ctx *pawl.Context, _ string) (string, error) { // the digest of the guide
@@ -126,7 +126,7 @@ func TestEarlyEventsWaitForAStartThatWasAcceptedInTime(t *testing.T) {
 }
 
 // A completion whose doorbell was lost exists only in Redis. It was there before the deadline, so it wins.
-func TestTimerFiresBehindACompletionWhoseDoorbellWasLost(t *testing.T) {
+func TestTimerFiresAfterACompletionWhoseDoorbellWasLost(t *testing.T) {
 	t.Parallel() // mostly waits
 	const limit = 1500 * time.Millisecond
 	s := newHarness(t)

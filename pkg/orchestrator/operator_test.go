@@ -201,7 +201,7 @@ func TestRetryFromTheStartReceivesTheEventsAgain(t *testing.T) {
 	}
 }
 
-func TestPausedInstanceIsResumedByARequestBehindUnreadInputs(t *testing.T) {
+func TestPausedInstanceIsResumedByARequestAfterUnreadInputs(t *testing.T) {
 	s := newHarness(t)
 	s.orchestrate(orchestrator.Config{}, order.Do(func(ctx *pawl.Context, _ string) (string, error) {
 		words := ""

@@ -204,7 +204,7 @@ func TestPartitionsMoveInMillisecondsWhenOrchestratorsJoinOrLeave(t *testing.T) 
 	s.ended("m-1")
 }
 
-func TestTasksReturnedByAStoppingWorkerRunAtOnceEvenBehindABacklog(t *testing.T) {
+func TestTasksReturnedByAStoppingWorkerRunAtOnceEvenWithABacklog(t *testing.T) {
 	s := newHarness(t)
 	s.orchestrate(orchestrator.Config{ReconcileInterval: time.Hour}, hello.Do(callGreet))
 	began := make(chan struct{}, 100)

@@ -122,7 +122,7 @@ func TestTasksLostBetweenACleanStopAndTheNextStartAreSentAtOnce(t *testing.T) {
 }
 
 // A task that is published to the new stream before the loss is detected is not lost, but the others are.
-func TestTasksOfALostStreamAreSentThoughTheNewOneHasOlderTasks(t *testing.T) {
+func TestTasksOfALostStreamAreSentAlthoughTheNewOneHasOlderTasks(t *testing.T) {
 	t.Parallel() // mostly waits
 	const n = 50
 	s := newHarness(t)
@@ -133,7 +133,7 @@ func TestTasksOfALostStreamAreSentThoughTheNewOneHasOlderTasks(t *testing.T) {
 }
 
 // No orchestrator has published a task to the stream that is lost.
-func TestWorkerThatMakesTheTasksStreamAgainDoesNotHideTheLoss(t *testing.T) {
+func TestWorkerThatRecreatesTheTasksStreamDoesNotHideTheLoss(t *testing.T) {
 	t.Parallel() // mostly waits
 	const n = 20
 	s := newHarness(t)

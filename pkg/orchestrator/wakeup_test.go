@@ -13,7 +13,7 @@ import (
 // Trap: a lost wakeup that a poll repairs, correct but two seconds late. A start that is ingested while the owner reads the inbox of
 // earlier events must be detected by the owner, not by the next reconciliation. Because the machine may be busy, the delay is compared with
 // that of a neighbor without events, whose start cannot be missed.
-func TestStartRightBehindEventsForItsIDBeginsAtOnce(t *testing.T) {
+func TestStartDirectlyAfterEventsForItsIDBeginsAtOnce(t *testing.T) {
 	const instances, events, atOnce, late = 160, 5, 8, 1800 * time.Millisecond
 	s := newHarness(t)
 	began := make(map[string]chan time.Time) // read-only once the orchestrator runs

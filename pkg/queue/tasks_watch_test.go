@@ -49,7 +49,7 @@ func TestTasksWatchReportsALossOnce(t *testing.T) {
 	check(false)
 }
 
-func TestTasksWatchIsCalmWhileNothingIsPublishedOrLost(t *testing.T) {
+func TestTasksWatchIsIdleWhileNothingIsPublishedOrLost(t *testing.T) {
 	c := newStand(t).open(Options{})
 	w := c.WatchTasks(0)
 	check := func(calm bool, when string) {

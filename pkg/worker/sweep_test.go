@@ -73,7 +73,7 @@ func (o *owner) calls(command string) (n int) {
 }
 
 // A cancelled task that is claimed occupies a slot until Redis replies, and delays the tasks behind it. Claims read leases with HMGET,
-// sweeps with HGET. BenchmarkTaskBehindTenThousandCancelled measures the time.
+// sweeps with HGET. BenchmarkTaskAfterTenThousandCancelled measures the time.
 func TestCancelledTasksAreRemovedInBatchesAndTakeFewSlots(t *testing.T) {
 	const n = 5_000
 	o := newOwner(t)
@@ -85,7 +85,7 @@ func TestCancelledTasksAreRemovedInBatchesAndTakeFewSlots(t *testing.T) {
 	}
 }
 
-func BenchmarkTaskBehindTenThousandCancelled(b *testing.B) {
+func BenchmarkTaskAfterTenThousandCancelled(b *testing.B) {
 	var sum time.Duration
 	for b.Loop() {
 		sum += newOwner(b).delayBehind(10_000)

@@ -35,10 +35,10 @@ type scenario struct {
 func TestOwnersAndWorkersShareTheStore(t *testing.T) {
 	cases := map[string]func(*scenario){
 		"a cancelled activity is deleted, and no worker can claim, renew, ack or release it":      cancelledIsDeleted,
-		"cancelling what is not there changes nothing else, however often":                        cancelTwice,
+		"cancelling a missing lease changes nothing, however often":                               cancelTwice,
 		"a renewal extends the claim to a TTL from now":                                           renewalExtends,
 		"a token that was never issued renews, acks and releases nothing":                         invalidTokens,
-		"claims are counted for each activity by itself, from one, and again when one expires":    countsAreSeparate,
+		"claims are counted by activity, from one, and again when one expires":                    countsAreSeparate,
 		"an ack that fails leaves the lease and the inbox as they were, and can be made again":    ackRollsBack,
 		"a commit that fails leaves the leases and the inbox as they were, and can be made again": commitRollsBack,
 		"a completion that arrives during a turn is kept for the next":                            arrivesDuringATurn,

@@ -55,8 +55,8 @@ func TestFamilyRecoversWhenRedisServersRollBackSeparately(t *testing.T) {
 		steps            int  // steps that have been run when they are killed
 		nats, orchestras bool // whether NATS and the orchestrators are killed as well
 	}{
-		{"the parents', while children are under way", 6, -1, 18, false, false},
-		{"the children's, after their parents have taken the results", -1, 3, 28, false, false},
+		{"the parents', while children run", 6, -1, 18, false, false},
+		{"the children's, after their parents have consumed the results", -1, 3, 28, false, false},
 		{"both, the parents' from earlier", 4, 12, 24, false, false},
 		{"both, and NATS, and the orchestrators", 10, 5, 20, true, true},
 	} {

@@ -23,7 +23,7 @@ func TestLimitsHoldInTheWholeFleet(t *testing.T) {
 func orderly() []scenario {
 	return []scenario{
 		{"three wait, and each completion wakes exactly the next", three},
-		{"a hundred that came through several orchestrators start in the order of their numbers", hundred},
+		{"a hundred callers of several orchestrators start in the order of their numbers", hundred},
 		{"a thousand wait, the limit goes up and down, no holder is evicted and no waiter overtakes", thousand},
 		{"two workers never run more activities than the limit", busy},
 		{"actions and keys are independent", keyed},

@@ -10,15 +10,15 @@ import (
 
 func refusals() []scenario {
 	return []scenario{
-		{"a full queue is an error at the call, which is not tried again", full},
-		{"a full limit is tried again if the code requires it", fullAgain},
+		{"a full limit is an error at the call, which is not retried", full},
+		{"a full limit is retried if the code requires it", fullAgain},
 		{"a waiter has an error at the call after the maximum wait", late},
-		{"where no caller is to wait the call fails at once", rude},
-		{"whose queue is cleared has an error at the call", cleared},
-		{"a start that finds the queue full has failed, and so has the call of a parent", fullHall},
-		{"a start that has waited too long has failed, and so has the call of a parent", lateHall},
-		{"a start where no caller is to wait has failed, and so has the call of a parent", rudeHall},
-		{"a start whose queue is cleared has ended, and the call of a parent has failed", clearedHall},
+		{"a call that may not wait fails at once", rude},
+		{"a waiter whose limit is cleared has an error at the call", cleared},
+		{"a start at a full limit fails, and so does the call of its parent", fullHall},
+		{"a start that exceeds the maximum wait fails, and so does the call of its parent", lateHall},
+		{"a start that may not wait fails, and so does the call of its parent", rudeHall},
+		{"a start whose limit is cleared ends, and the call of its parent fails", clearedHall},
 	}
 }
 

@@ -14,8 +14,8 @@ import (
 
 func slots() []scenario {
 	return []scenario{
-		{"an instance that is cancelled while its activity waits leaves the queue", givenUp},
-		{"an activity whose call is cancelled leaves the queue", takenBack},
+		{"an instance that is cancelled while its activity waits leaves the limit", givenUp},
+		{"a waiting activity whose call is cancelled leaves its limit", takenBack},
 		{"an activity that is cancelled releases its slot", letGo},
 		{"an activity whose worker is killed keeps its slot and its turn", killed},
 		{"an activity that kills every worker releases its slot", poison},
@@ -24,9 +24,9 @@ func slots() []scenario {
 		{"the time of a call begins when it is made", hurried},
 		{"a retained slot is released when its call is cancelled", keptAndCancelled},
 		{"a retained slot is released when its instance is purged", keptAndPurged},
-		{"a retry queues anew", requeued},
-		{"a retry that keeps its slot goes on before the others", kept},
-		{"a completion of an action without a queue is nothing", unlimited},
+		{"a retry waits again", requeued},
+		{"a retry that keeps its slot runs before the waiters", kept},
+		{"a completion of an action without waiters has no effect", unlimited},
 	}
 }
 

@@ -11,11 +11,11 @@ import (
 
 func startsInOrder() []scenario {
 	return []scenario{
-		{"an instance that waits is pending, has not run, and comes when the one before has ended for good", hall},
-		{"a pending instance that is purged leaves the queue", annex},
-		{"an instance that is purged gives its slot back", vault},
+		{"a waiting instance is pending, and runs only after the previous one has ended", hall},
+		{"a purged pending instance leaves its limit", annex},
+		{"a purged instance releases its slot", vault},
 		{"the end of a parent takes its pending child out of the queue", orphan},
-		{"a deadlock is reported as such, and ends with the queue timeout", knot},
+		{"a deadlock is reported, and ends after the maximum wait", knot},
 		{"a deadlock with a descendant is one, too", farKnot},
 	}
 }
