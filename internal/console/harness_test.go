@@ -242,7 +242,7 @@ func (h *harness) until(what string, done func(client.Description) bool, id stri
 		select {
 		case <-tick.C:
 		case <-deadline:
-			h.Fatalf("not within 30 s: %s", what)
+			h.Fatalf("not within a minute: %s", what)
 		}
 	}
 }

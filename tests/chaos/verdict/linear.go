@@ -17,7 +17,6 @@ import (
 // The PubAck of a start, a send or a cancellation is returned when the stream has stored the message. It takes effect later,
 // when a turn is committed, so these operations take effect at any time after their call. A describe reads the store: it
 // takes effect between its call and its return, even while a paused orchestrator is resumed, or partitions change owners.
-// effect between its call and its return, also while an orchestrator that was paused goes on, or partitions change owners.
 type ballot struct {
 	status string // empty: has not begun
 	votes  int
