@@ -424,7 +424,7 @@ func (w *World) Finished() string {
 			return id + ": it has ended and is never purged"
 		}
 		if in.Status == string(record.Paused) {
-			return ""
+			continue
 		}
 		if in.Status != "" && !ended && w.setup.Ends {
 			return id + ": it never ends"
