@@ -347,7 +347,7 @@ func TestCancellationWithoutHintsIsNoticedByRenewal(t *testing.T) {
 func TestBenchLimitMeasuresALimit(t *testing.T) {
 	t.Parallel()
 	results, keys := measure[limitResult](t, "limit", "--instances", "200", "--in-flight", "200")
-	for _, key := range []string{"scenario", "grants_per_s", "unlimited_per_s", "chain_ratio", "p50_ms", "p99_ms", "bytes_per_waiter", "cpu_s_per_1000"} {
+	for _, key := range []string{"scenario", "grants_per_s", "unlimited_per_s", "chain_ratio", "p50_ms", "p99_ms", "bytes_per_waiter", "cpu_s_per_1000", "unlimited_cpu_s_per_1000"} {
 		if _, ok := keys[key]; !ok {
 			t.Errorf("no %s in %v", key, keys)
 		}

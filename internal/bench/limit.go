@@ -45,7 +45,7 @@ type limitResult struct {
 	ChainRatio       float64   `json:"chain_ratio"`         // median of the ratios
 
 	CPU      map[string]float64 `json:"cpu_s_per_1000,omitempty"` // seconds per 1,000 of Instances, by process
-	PlainCPU map[string]float64 `json:"unlimitd_cpu_s_per_1000,omitempty"`
+	PlainCPU map[string]float64 `json:"unlimited_cpu_s_per_1000,omitempty"`
 }
 
 // validateLimit rejects numbers that are too small to reach the limit.

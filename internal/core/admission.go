@@ -21,9 +21,9 @@ import (
 // the limit holds a ticket that the history may or may not require: the limit repeats its notice until the two agree.
 
 const (
-	repeatSilentLimitRequest = 2 * time.Second // delay of the next request after a limit did not answer, or has rejected a ticket and that is not committed yet
-	limitRepeats             = 3               // minimum number of reconcile intervals between two requests about a ticket
-	lastLimitRepeat          = 5 * time.Minute // maximum of the backoff between requests
+	silentLimitRetry     = 2 * time.Second // delay of the next request after a limit did not answer, or has rejected a ticket and that is not committed yet
+	limitRepeatIntervals = 3               // minimum number of reconcile intervals between two requests about a ticket
+	lastLimitRepeat      = 5 * time.Minute // maximum of the backoff between requests
 )
 
 // admission enters activities and starts into their limits, and releases their tickets.
@@ -328,7 +328,7 @@ func (a *admission) applyVerdict(in *instance, g *history.Limit, now int64, v li
 		a.owner.countLimit(limit.Action(g.Name), LimitCount{What: LimitWaited, N: 1})
 		return false
 	default: // a rejection is only in memory until it is committed
-		in.limitAt = a.owner.clock.now() + repeatSilentLimitRequest.Milliseconds()
+		in.limitAt = a.owner.clock.now() + silentLimitRetry.Milliseconds()
 		return v.Kind != unanswered
 	}
 }
@@ -393,7 +393,7 @@ func (a *admission) limitBackoff(in *instance, now int64) int64 {
 }
 
 func (a *admission) firstLimitRepeat() int64 {
-	return limitRepeats * a.owner.cfg.ReconcileInterval.Milliseconds()
+	return limitRepeatIntervals * a.owner.cfg.ReconcileInterval.Milliseconds()
 }
 
 // limitRequested handles the answer to a call that requested tickets again.
@@ -404,8 +404,8 @@ func (a *admission) limitRequested(id string, c *limitCall, got limit.AdmitReply
 	}
 	if err != nil {
 		if in != nil && in.state != nil { // otherwise its next wakeup repeats the request
-			in.limitAt = a.owner.clock.now() + repeatSilentLimitRequest.Milliseconds()
-			a.owner.outbox.retrySoon(in, repeatSilentLimitRequest)
+			in.limitAt = a.owner.clock.now() + silentLimitRetry.Milliseconds()
+			a.owner.outbox.retrySoon(in, silentLimitRetry)
 		}
 		reportFailure(a.owner.log, "limit request failed, retrying", err, "instance", id, "limit", c.call.Limit)
 		return

@@ -50,7 +50,7 @@ type Rejection struct {
 // Counts are the counters of a limit.
 type Counts struct{ Entered, Completed, Withdrawn, TimedOut, Cleared, Rejected int }
 
-// Limit is the state of one limit, the keys of the scripts, as a value. Holders and Away are sorted by member.
+// Limit is the state of one limit, the keys of the scripts, as a value. Holders and Rejections are sorted by member.
 type Limit struct {
 	Rules         Rules
 	Keyed         bool // the limit of one value of a key: it expires an hour after its last use
@@ -479,7 +479,7 @@ func (g *Limit) Clear(now int64) (n int) {
 }
 
 func (g *Limit) reject(m Member, cleared bool) {
-	if g.Rules.Wrong == AwayForgotten {
+	if g.Rules.Wrong == RejectionForgotten {
 		return
 	}
 	i, _ := slices.BinarySearchFunc(g.Rejections, m, func(t Rejection, m Member) int { return byMember(t.Member, m) })

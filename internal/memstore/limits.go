@@ -12,7 +12,7 @@ import (
 // Limits are the limits of a partition. They share its clock, and its store holds their wakeups.
 type Limits struct {
 	Rules    memlimit.Rules
-	Limits   map[string]*memlimit.Limit
+	ByName   map[string]*memlimit.Limit
 	policies map[string]limit.InForce
 }
 
@@ -24,7 +24,7 @@ const (
 
 // Waiting returns the number of members that wait at a limit.
 func (l *Limits) Waiting(name string) int {
-	if g := l.Limits[name]; g != nil {
+	if g := l.ByName[name]; g != nil {
 		return len(g.Queue)
 	}
 	return 0
@@ -35,13 +35,13 @@ func (l *Limits) Clear(name string, now int64) { l.Limit(name).Clear(now * 1000)
 
 // Limit returns a limit, and creates it if it does not exist.
 func (l *Limits) Limit(name string) *memlimit.Limit {
-	g := l.Limits[name]
+	g := l.ByName[name]
 	if g == nil {
 		g = &memlimit.Limit{Rules: l.Rules, Keyed: limit.Key(name) != ""}
-		if l.Limits == nil {
-			l.Limits, l.policies = map[string]*memlimit.Limit{}, map[string]limit.InForce{}
+		if l.ByName == nil {
+			l.ByName, l.policies = map[string]*memlimit.Limit{}, map[string]limit.InForce{}
 		}
-		l.Limits[name] = g
+		l.ByName[name] = g
 	}
 	return g
 }

@@ -94,7 +94,7 @@ func admitted(w *World, id string, before, now map[string]ticketState) {
 
 // limited compares running and waiting callers with the limits.
 func limited(w *World) string {
-	if len(w.Limits.Limits) == 0 {
+	if len(w.Limits.ByName) == 0 {
 		return ""
 	}
 	running := map[string]int{}
@@ -112,7 +112,7 @@ func limited(w *World) string {
 			}
 		}
 	}
-	for name, lim := range w.Limits.Limits {
+	for name, lim := range w.Limits.ByName {
 		if b := lim.Check(); b != "" {
 			return name + ": " + b
 		}
@@ -286,7 +286,7 @@ func pass(w *World, r *request) {
 
 // limitFaults are the faults of limits, and the requests of clients to them.
 func (s *steps) limitFaults(w *World) {
-	for _, name := range slices.Sorted(maps.Keys(w.Limits.Limits)) {
+	for _, name := range slices.Sorted(maps.Keys(w.Limits.ByName)) {
 		if queueOf(w, name).Kept == nil {
 			s.may(w.Left.Forgets, "(what a restart of "+name+" will remember)", func(w *World) { queueOf(w, name).Kept = w.Limits.Limit(name).Clone() })
 		} else {
@@ -298,7 +298,7 @@ func (s *steps) limitFaults(w *World) {
 						q.Forgotten++
 					}
 				}
-				w.Limits.Limits[name], q.Kept, q.Times, w.AnyRolledBack = q.Kept, nil, nil, true
+				w.Limits.ByName[name], q.Kept, q.Times, w.AnyRolledBack = q.Kept, nil, nil, true
 			})
 		}
 		s.may(w.Left.Clears, name+" is cleared", func(w *World) {
@@ -338,7 +338,7 @@ func (s *steps) limitFaults(w *World) {
 
 // occupied reports a limit that has members though all instances have ended.
 func occupied(w *World) string {
-	for name, lim := range w.Limits.Limits {
+	for name, lim := range w.Limits.ByName {
 		if _, listed := w.Store.Limits[name]; listed && !lim.Empty() {
 			return name + " is never empty"
 		}
