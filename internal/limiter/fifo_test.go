@@ -84,13 +84,13 @@ func TestConcurrentWaitersAreAdmittedInFIFOOrder(t *testing.T) {
 	}
 	queue := strings.Fields(b.waiters())
 	if len(queue) != routines*each {
-		t.Fatalf("%d wait", len(queue))
+		t.Fatalf("%d waiters", len(queue))
 	}
 	next := make(map[int]int)
 	for _, name := range queue {
 		var i, k int
 		if _, err := fmt.Sscanf(name, "%d-%d", &i, &k); err != nil || next[i] != k {
-			t.Fatalf("%s waits in the place of %d-%d, which was answered before it was sent", name, i, next[i])
+			t.Fatalf("%s waits at the position of %d-%d, which was answered before %[1]s was sent", name, i, next[i])
 		}
 		next[i]++
 	}
@@ -122,7 +122,7 @@ func TestTenThousandWaitersAreAdmittedInOrder(t *testing.T) {
 	wg.Wait()
 	entered := time.Since(begin)
 	if bad.Load() > 0 {
-		t.Fatalf("%d were not answered", bad.Load())
+		t.Fatalf("%d calls failed", bad.Load())
 	}
 	var first []limit.Member
 	for i, v := range verdicts {
@@ -257,7 +257,7 @@ func TestBatchedRequestsHaveTheOutcomesOfSingleOnes(t *testing.T) {
 	b.want("e", formatVerdicts(got[2].AdmitReply), "2")
 	b.want("f", formatVerdicts(got[3].AdmitReply), "3")
 	b.want("b", formatVerdicts(got[5].AdmitReply), "admitted")
-	b.want("queue", b.waiters(), "d")
+	b.want("waiters", b.waiters(), "d")
 	b.want("counters", b.counters(), "6 1 0 0 2 0")
 	b.check()
 }
@@ -325,7 +325,7 @@ func TestWaitersSurviveRedisRestart(t *testing.T) {
 	b.enter("a", "b", "c")
 	s.Restart(t)
 	b.want("after the restart, without loaded scripts", formatVerdicts(b.enter("c", "b", "a", "d")), "2, 1, admitted, 3")
-	b.want("woken", memberNames(b.leave("a").Granted), "b")
+	b.want("granted", memberNames(b.leave("a").Granted), "b")
 	b.want("counters", b.counters(), "4 1 0 0 0 0")
 	b.check()
 }
@@ -337,32 +337,32 @@ func TestLostReplyChangesNoCounterAndNoPosition(t *testing.T) {
 	proxy, rdb := s.Proxy(t)
 	run := redisx.NewRunner(rdb)
 	defer run.Close()
-	shaky := limiter.New(run, b.space, partition)
+	lossy := limiter.New(run, b.space, partition)
 	proxy.LoseReplies(4)
 	retry := func(c limit.AdmitRequest) {
 		t.Helper()
 		c.Limit, c.InForce = b.limit, b.force
 		for range 100 {
-			if _, err := redistest.Answer(func(done func(limit.AdmitReply, error)) { shaky.Admit(c, done) }); err == nil {
+			if _, err := redistest.Answer(func(done func(limit.AdmitReply, error)) { lossy.Admit(c, done) }); err == nil {
 				return
 			}
 		}
-		t.Fatal("never answered")
+		t.Fatal("no call succeeded")
 	}
 	var names []string
 	for i := range 40 {
 		names = append(names, fmt.Sprint(i))
 		retry(limit.AdmitRequest{Enter: []limit.Entry{{Member: testMember(names[i])}}})
 	}
-	b.want("queue", b.waiters(), strings.Join(names[3:], " "))
+	b.want("waiters", b.waiters(), strings.Join(names[3:], " "))
 	b.want("counters", b.counters(), "40 0 0 0 0 0")
 	for i := range 20 {
 		retry(limit.AdmitRequest{Leave: []limit.Member{testMember(names[i])}})
 	}
 	if proxy.Lost() == 0 {
-		t.Fatal("nothing was lost")
+		t.Fatal("no reply was lost")
 	}
-	b.want("queue", b.waiters(), strings.Join(names[23:], " "))
+	b.want("waiters", b.waiters(), strings.Join(names[23:], " "))
 	b.want("counters", b.counters(), "40 20 0 0 0 0")
 	b.check()
 }

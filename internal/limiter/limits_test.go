@@ -68,7 +68,7 @@ func TestLoweredRateCountsEarlierGrants(t *testing.T) {
 	b.at(1_299)
 	b.want("too early", memberNames(b.sweep(nil).Granted), "")
 	b.at(1_300)
-	b.want("in time", memberNames(b.sweep(nil).Granted), "x")
+	b.want("at its time", memberNames(b.sweep(nil).Granted), "x")
 	b.policy(concurrency(100))
 	b.enter("y")
 	if n := b.rdb.LLen(t.Context(), b.space.Limit(b.limit).Grants()).Val(); n != 0 {
@@ -126,10 +126,10 @@ func TestClockStepBackVoidsFutureGrants(t *testing.T) {
 		b.policy(concurrency(1))
 		b.enter("a", "b")
 		b.at(-3_600_000)
-		b.want("behind", formatVerdicts(b.enter("c", "d")), "2, 3")
+		b.want("after the clock stepped back", formatVerdicts(b.enter("c", "d")), "2, 3")
 		b.at(10)
-		b.want("behind, again", formatVerdicts(b.enter("e")), "4")
-		b.want("queue", b.waiters(), "b c d e")
+		b.want("after it advanced again", formatVerdicts(b.enter("e")), "4")
+		b.want("waiters", b.waiters(), "b c d e")
 	})
 	t.Run("grants in the future are not counted", func(t *testing.T) {
 		b := clock(t)
@@ -228,7 +228,7 @@ func TestRandomRequestsKeepOrderAndLimits(t *testing.T) {
 			b.at(now)
 			var got limit.AdmitReply
 			want := ""
-			switch rapid.IntRange(0, 3).Draw(rt, "what") {
+			switch rapid.IntRange(0, 3).Draw(rt, "operation") {
 			case 0, 1:
 				want = promote()
 				name := fmt.Sprint(next)

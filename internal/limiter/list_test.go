@@ -65,7 +65,7 @@ func wakeupCases() map[string]func(b *harness) {
 		b.must(b.rdb.ZAdd(b.Context(), b.space.Part(partition(b.limit)).Limits(), redis.Z{Score: float64(at), Member: b.limit}).Err())
 	}
 	return map[string]func(b *harness){
-		"for now, and not again for three seconds": func(b *harness) {
+		"an entry schedules the limit now, and not again for three seconds": func(b *harness) {
 			b.setLastUse(0)
 			b.enter("a")
 			if in, ok := b.wakeupIn(); !ok || in > 0 {
@@ -88,7 +88,7 @@ func wakeupCases() map[string]func(b *harness) {
 				b.Errorf("not scheduled by another process: %d ms (scheduled: %v)", in, ok)
 			}
 		},
-		"before a caller enters: without the wakeup no caller enters": func(b *harness) {
+		"without the wakeup no caller enters": func(b *harness) {
 			key := b.space.Part(partition(b.limit)).Limits()
 			b.must(b.rdb.Set(b.Context(), key, "not a sorted set", 0).Err())
 			_, err := redistest.Answer(func(done func(limit.AdmitReply, error)) {
@@ -104,7 +104,7 @@ func wakeupCases() map[string]func(b *harness) {
 			b.want("later", formatVerdicts(b.enter("a")), "admitted")
 		},
 		// Trap: a sweep that found the limit idle removes its wakeup just after another caller has entered.
-		"again after the first call after an idle time": func(b *harness) {
+		"the first call after an idle time schedules it again": func(b *harness) {
 			b.setLastUse(0)
 			b.enter("a")
 			for _, idle := range []int64{9_000, 11_000} {
@@ -123,7 +123,7 @@ func wakeupCases() map[string]func(b *harness) {
 		},
 		// Trap: the first input with a key registers the limit of the action itself between the wakeup and the first call of an input
 		// without a key.
-		"again after the first call of a limit that was only registered": func(b *harness) {
+		"the first call of a limit that was only registered schedules it again": func(b *harness) {
 			b.policy(concurrency(1))
 			_, err := redistest.Answer(func(done func(limit.AdmitReply, error)) { b.limits.Admit(limit.AdmitRequest{Limit: b.limit}, done) })
 			b.must(err)
@@ -133,12 +133,12 @@ func wakeupCases() map[string]func(b *harness) {
 				b.limits.Admit(limit.AdmitRequest{Limit: limit.Name(b.limit, "acme"), InForce: b.force, Enter: []limit.Entry{{Member: testMember("keyed")}}}, done)
 			})
 			b.must(err)
-			poll.Until(b, time.Minute, "the action is known", func() bool { return b.rdb.Exists(b.Context(), b.space.Limit(b.limit).State()).Val() == 1 })
+			poll.Until(b, time.Minute, "the action is registered", func() bool { return b.rdb.Exists(b.Context(), b.space.Limit(b.limit).State()).Val() == 1 })
 			b.want("without a key", formatVerdicts(b.enter("a")), "admitted")
 			poll.Until(b, 3*time.Second, "it is scheduled", func() bool { _, ok := b.wakeupIn(); return ok })
 		},
 		// Trap: a late leave, of a member that has left before, sets no wakeup.
-		"also if an unknown member has left in between": func(b *harness) {
+		"an entry after a late leave schedules it again": func(b *harness) {
 			b.setLastUse(0)
 			b.enter("a")
 			b.leave("a")
@@ -155,7 +155,7 @@ func wakeupCases() map[string]func(b *harness) {
 				}
 			}
 		},
-		"a finished visit neither postpones nor removes a wakeup that is due again": func(b *harness) {
+		"a finished sweep neither postpones nor removes a wakeup that is due again": func(b *harness) {
 			put(b, b.now()-1)
 			b.reschedule(time.Minute)
 			if in, ok := b.wakeupIn(); !ok || in > 0 {
@@ -176,7 +176,7 @@ func wakeupCases() map[string]func(b *harness) {
 				b.Errorf("still scheduled, in %d ms", in)
 			}
 		},
-		"by a request to clear it, so that the notices are sent": func(b *harness) {
+		"a clear schedules it, so that the notices are sent": func(b *harness) {
 			b.policy(concurrency(1))
 			b.setLastUse(0)
 			b.enter("a", "b")
@@ -201,7 +201,7 @@ func orphanCases() map[string]func(b *harness) {
 		return redistest.Answer(func(done func([]limit.Member, error)) { b.limits.FindOrphans(ms, done) })
 	}
 	return map[string]func(b *harness){
-		"and of that ticket, that incarnation, and running": func(b *harness) {
+		"ticket, incarnation and running status must match": func(b *harness) {
 			set := func(key string, fields ...any) {
 				b.must(b.rdb.HSet(b.Context(), key, fields...).Err())
 			}
@@ -230,7 +230,7 @@ func orphanCases() map[string]func(b *harness) {
 				b.Errorf("without members: %v, %v", got, err)
 			}
 		},
-		"for thousands of members, of every partition": func(b *harness) {
+		"thousands of members of every partition": func(b *harness) {
 			var ms, want []limit.Member
 			for i := range 3_000 {
 				id := strings.Repeat("x", i%7) + string(rune('a'+i%26))
@@ -247,7 +247,7 @@ func orphanCases() map[string]func(b *harness) {
 				b.Errorf("%d of %d, %v", len(got), len(want), err)
 			}
 		},
-		"for the start of a pending instance, which has not taken up its grant": func(b *harness) {
+		"the start of an instance that is still pending is reported": func(b *harness) {
 			m := member("p", "start", limit.StartPlace(origin))
 			key := b.space.Part(partition("p")).Instance("p")
 			b.must(b.rdb.HSet(b.Context(), key, "orig", strings.TrimPrefix(limit.StartPlace(origin), "o"), "status", "pending").Err())
@@ -259,7 +259,7 @@ func orphanCases() map[string]func(b *harness) {
 				b.Errorf("running: %v, %v", got, err)
 			}
 		},
-		"with an error for members that cannot be checked, and the result for the others": func(b *harness) {
+		"members that cannot be checked are an error, and the others have their result": func(b *harness) {
 			b.must(b.rdb.Set(b.Context(), b.space.Part(partition("a")).Instance("a"), "no record", 0).Err())
 			kept := member("b", "t", limit.RetainedPlace)
 			got, err := findOrphans(b, member("a", "t", limit.StartPlace(origin)), kept)

@@ -26,17 +26,17 @@ func TestMostSpecificPolicyIsInForce(t *testing.T) {
 		level                    string
 		want                     uint32
 	}{
-		"none":                         {},
-		"action in code":               {inCode: 1, ofGroup: 2, overall: 3, group: "g", level: "action", want: 1},
-		"action at run time":           {set: map[string]history.Policy{action: p(9), group: p(8), global: p(7)}, inCode: 1, level: "action", want: 9},
-		"action in code, group set":    {set: map[string]history.Policy{group: p(8), global: p(7)}, inCode: 1, group: "g", level: "action", want: 1},
-		"group in code":                {ofGroup: 2, overall: 3, group: "g", level: "group", want: 2},
-		"group at run time":            {set: map[string]history.Policy{group: p(8), global: p(7)}, ofGroup: 2, group: "g", level: "group", want: 8},
-		"another group":                {set: map[string]history.Policy{group: p(8)}, overall: 3, group: "other", level: "global", want: 3},
-		"a group that has none":        {overall: 3, group: "g", level: "global", want: 3},
-		"global at run time":           {set: map[string]history.Policy{global: p(7)}, overall: 3, level: "global", want: 7},
-		"another action":               {set: map[string]history.Policy{"action:b": p(9)}},
-		"a policy that limits nothing": {set: map[string]history.Policy{action: {}}, inCode: 1, overall: 3, level: "action", want: 0},
+		"none":                      {},
+		"action in code":            {inCode: 1, ofGroup: 2, overall: 3, group: "g", level: "action", want: 1},
+		"action at run time":        {set: map[string]history.Policy{action: p(9), group: p(8), global: p(7)}, inCode: 1, level: "action", want: 9},
+		"action in code, group set": {set: map[string]history.Policy{group: p(8), global: p(7)}, inCode: 1, group: "g", level: "action", want: 1},
+		"group in code":             {ofGroup: 2, overall: 3, group: "g", level: "group", want: 2},
+		"group at run time":         {set: map[string]history.Policy{group: p(8), global: p(7)}, ofGroup: 2, group: "g", level: "group", want: 8},
+		"another group":             {set: map[string]history.Policy{group: p(8)}, overall: 3, group: "other", level: "global", want: 3},
+		"a group that has none":     {overall: 3, group: "g", level: "global", want: 3},
+		"global at run time":        {set: map[string]history.Policy{global: p(7)}, overall: 3, level: "global", want: 7},
+		"another action":            {set: map[string]history.Policy{"action:b": p(9)}},
+		"a policy without limits":   {set: map[string]history.Policy{action: {}}, inCode: 1, overall: 3, level: "action", want: 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := &limit.Overrides{Version: 4, Policies: c.set}
@@ -69,7 +69,7 @@ func TestPoliciesAreSetAtRunTime(t *testing.T) { each(t, runTimeCases()) }
 
 func runTimeCases() map[string]func(b *harness) {
 	return map[string]func(b *harness){
-		"set, read and deleted, and each change raises the version": func(b *harness) {
+		"a policy is set, read and deleted, and each change raises the version": func(b *harness) {
 			o, err := b.limits.Overrides(b.Context())
 			if err != nil || o.Version != 0 || len(o.Policies) != 0 {
 				b.Fatalf("%+v, %v", o, err)
@@ -92,7 +92,7 @@ func runTimeCases() map[string]func(b *harness) {
 			}
 			was, v4, err := b.limits.DeletePolicy(b.Context(), "global")
 			if err != nil || was || v4 != v3 {
-				b.Errorf("deleting nothing: %v, %d, %v", was, v4, err)
+				b.Errorf("deleted again: %v, %d, %v", was, v4, err)
 			}
 			o, err = b.limits.Overrides(b.Context())
 			if err != nil || o.Version != v3 || len(o.Policies) != 1 {

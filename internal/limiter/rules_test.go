@@ -19,46 +19,46 @@ func TestEntryIsAdmittedWhileThereIsRoomAndNoWaiter(t *testing.T) { each(t, admi
 
 func admissionCases() map[string]func(b *harness) {
 	return map[string]func(b *harness){
-		"at once if there is room, otherwise as the last waiter": func(b *harness) {
+		"a caller is admitted at once if there is room, and otherwise waits last": func(b *harness) {
 			b.policy(concurrency(2))
 			a := b.enter("a", "b", "c", "d")
 			b.want("entering", formatVerdicts(a), "admitted, admitted, 1, 2")
 			if !a.SweepNow || a.Waiting != 2 || a.Holding != 2 || len(a.Granted) != 0 || a.Now == 0 || a.LimitedUntil != 0 {
 				b.Errorf("%+v", a)
 			}
-			b.want("queue", b.waiters(), "c d")
+			b.want("waiters", b.waiters(), "c d")
 			if a := b.enter("e"); formatVerdicts(a) != "3" || a.SweepNow {
 				b.Errorf("%s, %+v", formatVerdicts(a), a)
 			}
 		},
-		"not while it is paused: waiters keep their positions, holders continue, and the resumption admits waiters in order": func(b *harness) {
+		"a paused limit admits no caller: waiters keep their positions, and the resumption admits them in order": func(b *harness) {
 			b.policy(concurrency(2))
 			b.want("entering", formatVerdicts(b.enter("a", "b", "c")), "admitted, admitted, 1")
 			paused := concurrency(2)
 			paused.Paused = true
 			b.policy(paused)
 			b.want("entering", formatVerdicts(b.enter("d")), "2")
-			b.want("woken", memberNames(b.leave("a").Granted), "")
-			b.want("queue", b.waiters(), "c d")
+			b.want("granted", memberNames(b.leave("a").Granted), "")
+			b.want("waiters", b.waiters(), "c d")
 			b.want("a holder repeats its request", formatVerdicts(b.enter("b")), "admitted")
 			b.policy(concurrency(2))
-			b.want("woken", memberNames(b.leave("b").Granted), "c d")
+			b.want("granted", memberNames(b.leave("b").Granted), "c d")
 		},
-		"a leave wakes exactly the next, and a completion of three wakes three in order": func(b *harness) {
+		"a leave admits exactly the next waiter, and three leaves admit three in order": func(b *harness) {
 			b.policy(concurrency(3))
 			b.enter("a", "b", "c", "d", "e", "f", "g")
-			b.want("woken", memberNames(b.leave("b").Granted), "d")
-			b.want("woken", memberNames(b.leave("a", "c", "d").Granted), "e f g")
+			b.want("granted", memberNames(b.leave("b").Granted), "d")
+			b.want("granted", memberNames(b.leave("a", "c", "d").Granted), "e f g")
 			b.want("counters", b.counters(), "7 4 0 0 0 0")
 		},
 		"a new caller never overtakes waiters, even if the same call releases a slot": func(b *harness) {
 			b.policy(concurrency(1))
 			b.enter("a", "b")
 			got := b.admit([]limit.Member{testMember("a")}, limit.Entry{Member: testMember("c")})
-			b.want("newcomer", formatVerdicts(got), "1")
-			b.want("woken", memberNames(got.Granted), "b")
+			b.want("new caller", formatVerdicts(got), "1")
+			b.want("granted", memberNames(got.Granted), "b")
 			b.want("new caller with room", func() string { b.policy(concurrency(9)); return formatVerdicts(b.enter("d")) }(), "admitted") // and c before it
-			b.want("queue", b.waiters(), "")
+			b.want("waiters", b.waiters(), "")
 		},
 		"a member counts once and keeps its place": func(b *harness) {
 			b.policy(concurrency(1))
@@ -66,7 +66,7 @@ func admissionCases() map[string]func(b *harness) {
 			before := b.counters()
 			b.want("again", formatVerdicts(b.enter("c", "b", "a", "a")), "2, 1, admitted, admitted")
 			b.want("counters", b.counters(), before)
-			b.want("queue", b.waiters(), "b c")
+			b.want("waiters", b.waiters(), "b c")
 		},
 		"a member that enters twice in one call enters once": func(b *harness) {
 			b.policy(concurrency(1))
@@ -89,14 +89,14 @@ func admissionCases() map[string]func(b *harness) {
 			b.enter("a", "b", "c", "d")
 			b.leave("c")
 			b.want("places", formatVerdicts(b.enter("b", "d")), "1, 2")
-			b.want("woken, after a waiter that leaves in the same call", memberNames(b.leave("b", "a").Granted), "d")
+			b.want("granted, after a waiter that leaves in the same call", memberNames(b.leave("b", "a").Granted), "d")
 			b.want("counters", b.counters(), "4 1 0 0 2 0")
 		},
 		"a member that leaves and enters in one call becomes the last waiter": func(b *harness) {
 			b.policy(concurrency(1))
 			b.enter("a", "b", "c")
-			b.want("anew", formatVerdicts(b.admit([]limit.Member{testMember("b")}, limit.Entry{Member: testMember("b")})), "2")
-			b.want("queue", b.waiters(), "c b")
+			b.want("entering again", formatVerdicts(b.admit([]limit.Member{testMember("b")}, limit.Entry{Member: testMember("b")})), "2")
+			b.want("waiters", b.waiters(), "c b")
 			b.want("counters", b.counters(), "4 0 0 0 1 0")
 		},
 		"a policy without limits admits every caller": func(b *harness) {
@@ -110,27 +110,27 @@ func TestLimitRejectsEntries(t *testing.T) { each(t, rejectionCases()) }
 
 func rejectionCases() map[string]func(b *harness) {
 	return map[string]func(b *harness){
-		"callers of a full limit, without a record of them": func(b *harness) {
+		"a full limit rejects callers without recording them": func(b *harness) {
 			b.policy(history.Policy{Concurrency: 1, QueueLimit: 2})
 			b.want("entering", formatVerdicts(b.enter("a", "b", "c", "d", "e")), "admitted, 1, 2, queue full, queue full")
 			b.want("counters", b.counters(), "3 0 2 0 0 0")
 			b.leave("b")
 			b.want("again, with fewer waiters", formatVerdicts(b.enter("d")), "2")
 		},
-		"that would wait, if the policy rejects": func(b *harness) {
+		"a rejecting policy rejects entries that would wait": func(b *harness) {
 			b.policy(history.Policy{Concurrency: 1, Reject: true})
 			b.want("entering", formatVerdicts(b.enter("a", "b")), "admitted, limited")
 			b.want("a holder", formatVerdicts(b.enter("a")), "admitted")
-			b.want("woken by the leave", memberNames(b.leave("a").Granted), "")
+			b.want("granted by the leave", memberNames(b.leave("a").Granted), "")
 			b.want("again, with room", formatVerdicts(b.enter("b")), "admitted")
 			b.want("counters", b.counters(), "2 1 1 0 0 0")
 		},
-		"but not waiters from before the policy rejected": func(b *harness) {
+		"a policy that becomes rejecting keeps earlier waiters": func(b *harness) {
 			b.policy(concurrency(1))
 			b.enter("a", "b")
 			b.policy(history.Policy{Concurrency: 1, Reject: true})
 			b.want("waiting before", formatVerdicts(b.enter("b", "c")), "1, limited")
-			b.want("woken", memberNames(b.leave("a").Granted), "b")
+			b.want("granted", memberNames(b.leave("a").Granted), "b")
 		},
 	}
 }
@@ -140,19 +140,19 @@ func TestRestoredHolderIsAdmittedAboveLimit(t *testing.T) { each(t, restoredCase
 func restoredCases() map[string]func(b *harness) {
 	in := func(name string) limit.Entry { return limit.Entry{Member: testMember(name), Active: true} }
 	return map[string]func(b *harness){
-		"one that the limit has no record of": func(b *harness) {
+		"a holder without a record is added": func(b *harness) {
 			b.policy(concurrency(1))
 			b.want("entering", formatVerdicts(b.admit(nil, in("a"), in("b"), limit.Entry{Member: testMember("c")})), "admitted, admitted, 1")
-			b.want("woken while there are too many", memberNames(b.leave("a").Granted), "")
-			b.want("woken", memberNames(b.leave("b").Granted), "c")
+			b.want("granted while there are too many", memberNames(b.leave("a").Granted), "")
+			b.want("granted", memberNames(b.leave("b").Granted), "c")
 			b.want("counters", b.counters(), "3 2 0 0 0 0")
 		},
-		"one that was a waiter is no longer one": func(b *harness) {
+		"a waiter becomes a holder": func(b *harness) {
 			b.policy(concurrency(1))
 			b.enter("a", "b", "c")
 			before := b.counters()
 			b.want("entering", formatVerdicts(b.admit(nil, in("c"))), "admitted")
-			b.want("queue", b.waiters(), "b")
+			b.want("waiters", b.waiters(), "b")
 			b.want("counters", b.counters(), before)
 		},
 		"a holder does not change": func(b *harness) {
@@ -172,7 +172,7 @@ func restoredCases() map[string]func(b *harness) {
 			b.want("counters", b.counters(), "2 0 0 0 0 0")
 			b.want("it is admitted", formatVerdicts(b.enter("b")), "admitted")
 		},
-		"it does not count toward rate and quota": func(b *harness) {
+		"a restored holder does not count toward rate and quota": func(b *harness) {
 			b.policy(history.Policy{Rate: 1, RateWindow: 3_600_000, Quota: 1, QuotaWindow: 3_600_000})
 			b.admit(nil, in("a"), in("b"))
 			b.want("later entries", formatVerdicts(b.enter("c", "d")), "admitted, 1")
@@ -219,7 +219,7 @@ func recordedRejectionCases() map[string]func(b *harness) {
 				}
 			}
 			b.want("entering again", formatVerdicts(b.enter("b")), "timed out")
-			b.want("woken", memberNames(b.leave("a").Granted), "")
+			b.want("granted", memberNames(b.leave("a").Granted), "")
 			b.want("counters", b.counters(), "2 1 0 1 0 0")
 			if s := b.sweep(nil); s.Next == 0 || s.IdleFor != 0 {
 				b.Errorf("idle although a notice is due: %+v", s)
@@ -236,7 +236,7 @@ func TestChangedPolicyAppliesToMembers(t *testing.T) { each(t, changedCases()) }
 
 func changedCases() map[string]func(b *harness) {
 	return map[string]func(b *harness){
-		"down: evicts no holder, and admits no waiter until there is room": func(b *harness) {
+		"a lower concurrency evicts no holder, and admits no waiter until there is room": func(b *harness) {
 			b.policy(concurrency(3))
 			b.enter("a", "b", "c", "d")
 			down := limit.InForce{Policy: concurrency(1), Level: "action", Version: 1}
@@ -244,8 +244,8 @@ func changedCases() map[string]func(b *harness) {
 				b.Errorf("%+v", s)
 			}
 			b.force = limit.InForce{} // the limit keeps its policy
-			b.want("woken", memberNames(b.leave("a", "b").Granted), "")
-			b.want("woken", memberNames(b.leave("c").Granted), "d")
+			b.want("granted", memberNames(b.leave("a", "b").Granted), "")
+			b.want("granted", memberNames(b.leave("c").Granted), "d")
 		},
 		"an older version is rejected, an equal one is accepted": func(b *harness) {
 			b.force = limit.InForce{Policy: concurrency(1), Level: "action", Version: 5}
@@ -306,11 +306,11 @@ func thousandCases() map[string]func(b *harness) {
 			}
 			b.enter(names...)
 			b.policy(concurrency(5_000))
-			a := b.enter("newcomer")
+			a := b.enter("new")
 			if len(a.Granted) != 1_000 || formatVerdicts(a) != "101" {
-				b.Errorf("%d admitted, newcomer: %s", len(a.Granted), formatVerdicts(a))
+				b.Errorf("%d admitted, new caller: %s", len(a.Granted), formatVerdicts(a))
 			}
-			b.want("the rest", memberNames(b.sweep(nil).Granted), strings.Join(names[1_001:], " ")+" newcomer")
+			b.want("the rest", memberNames(b.sweep(nil).Granted), strings.Join(names[1_001:], " ")+" new")
 		},
 	}
 }
@@ -405,21 +405,21 @@ func deadlockedCases() map[string]func(b *harness) {
 				b.Error("deadlocked although the child has left")
 			}
 		},
-		"through a descendant that is a holder": func(b *harness) {
+		"a holder waits through a descendant that is a holder": func(b *harness) {
 			b.policy(concurrency(2))
 			b.admit(nil, in(testMember("a"), nestedMember("b", "a"), nestedMember("c", "b"))...)
 			if !b.sweep(nil).Deadlocked {
 				b.Error("a waits for b, b for c, and c for a slot")
 			}
 		},
-		"not while the concurrency leaves room": func(b *harness) {
+		"no deadlock while the concurrency leaves room": func(b *harness) {
 			b.policy(history.Policy{Concurrency: 2, Rate: 1, RateWindow: 3_600_000})
 			b.admit(nil, in(testMember("a"), nestedMember("c", "a"))...)
 			if b.sweep(nil).Deadlocked {
 				b.Error("deadlocked although only the rate limits")
 			}
 		},
-		"not by the child of a ticket that is not a holder": func(b *harness) {
+		"no deadlock by the child of a ticket that is not a holder": func(b *harness) {
 			b.policy(concurrency(1))
 			b.admit(nil, in(testMember("a"), nestedMember("c", "another"))...)
 			if b.sweep(nil).Deadlocked {
@@ -433,7 +433,7 @@ func TestStatsAndPlacesMatchTheMembers(t *testing.T) { each(t, statsCases()) }
 
 func statsCases() map[string]func(b *harness) {
 	return map[string]func(b *harness){
-		"of a limit with a key": func(b *harness) {
+		"a limit with a key": func(b *harness) {
 			b.limit = limit.Name("charge-card", "acme")
 			b.policy(history.Policy{Concurrency: 1, QueueLimit: 2, Key: "customer.id"})
 			a := b.enter("a", "b", "c", "d")
@@ -464,7 +464,7 @@ func statsCases() map[string]func(b *harness) {
 				b.Errorf("%+v, %v", hs, err)
 			}
 		},
-		"actions and keys share nothing": func(b *harness) {
+		"actions and keys are independent": func(b *harness) {
 			b.policy(concurrency(1))
 			for _, name := range []string{"charge-card", limit.Name("charge-card", "acme"), limit.Name("charge-card", "other"), "refund"} {
 				b.limit = name
@@ -478,13 +478,13 @@ func TestIdleLimitWithKeyExpiresAfterAnHour(t *testing.T) { each(t, expiryCases(
 
 func expiryCases() map[string]func(b *harness) {
 	return map[string]func(b *harness){
-		"and its action is still listed, without callers of its own": func(b *harness) {
+		"its action is still listed, without callers of its own": func(b *harness) {
 			b.limit = limit.Name("charge-card", "acme")
 			p := history.Policy{Concurrency: 1, Rate: 10, RateWindow: 60_000, Key: "customer"}
 			b.policy(p)
 			b.enter("a")
 			own := b.space.Limit("charge-card")
-			poll.Until(b, time.Minute, "the action is known", func() bool { return b.rdb.Exists(b.Context(), own.State()).Val() == 1 })
+			poll.Until(b, time.Minute, "the action is registered", func() bool { return b.rdb.Exists(b.Context(), own.State()).Val() == 1 })
 			b.leave("a")
 			before := b.rdb.HGetAll(b.Context(), own.State()).Val()
 			b.must(b.rdb.Del(b.Context(), b.space.Limit(b.limit).State()).Err())
@@ -497,7 +497,7 @@ func expiryCases() map[string]func(b *harness) {
 				b.Errorf("written again: %v, was %v", again, before)
 			}
 		},
-		"but not while it is in use": func(b *harness) {
+		"a limit in use does not expire": func(b *harness) {
 			b.limit = limit.Name("charge-card", "acme")
 			b.policy(history.Policy{Concurrency: 1, Rate: 10, RateWindow: 60_000})
 			k := b.space.Limit(b.limit)
@@ -531,7 +531,7 @@ func expiryCases() map[string]func(b *harness) {
 				b.Errorf("expires in %v and %v with a rate window of three hours", s, r)
 			}
 		},
-		"but a limit without a key keeps its counters": func(b *harness) {
+		"a limit without a key keeps its counters": func(b *harness) {
 			b.policy(concurrency(1))
 			b.enter("a")
 			b.leave("a")
@@ -539,7 +539,7 @@ func expiryCases() map[string]func(b *harness) {
 				b.Errorf("expires in %v, %v", d, err)
 			}
 		},
-		"and a sweep does not create it": func(b *harness) {
+		"a sweep does not create a limit": func(b *harness) {
 			f := limit.InForce{Policy: concurrency(1), Level: "global"}
 			if s := b.sweep(&f); s.Next != 0 || s.IdleFor < time.Hour {
 				b.Errorf("%+v", s)

@@ -63,7 +63,7 @@ func dial(t *testing.T, p *netfault.Proxy) line {
 	return line{c, bufio.NewReader(c)}
 }
 
-func (l line) ask(within time.Duration) error {
+func (l line) echo(within time.Duration) error {
 	_ = l.SetDeadline(time.Now().Add(within))
 	if _, err := l.Write([]byte("hello\n")); err != nil {
 		return err
@@ -77,18 +77,18 @@ const long = 10 * time.Second
 func TestCutClosesConnectionsUntilHeal(t *testing.T) {
 	p := proxy(t)
 	c := dial(t, p)
-	if err := c.ask(long); err != nil {
+	if err := c.echo(long); err != nil {
 		t.Fatal(err)
 	}
 	p.Cut()
-	if err := c.ask(long); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+	if err := c.echo(long); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("open connection after Cut: %v", err)
 	}
-	if err := dial(t, p).ask(long); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+	if err := dial(t, p).echo(long); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("new connection after Cut: %v", err)
 	}
 	p.Heal()
-	if err := dial(t, p).ask(long); err != nil {
+	if err := dial(t, p).echo(long); err != nil {
 		t.Errorf("after Heal: %v", err)
 	}
 }
@@ -96,14 +96,14 @@ func TestCutClosesConnectionsUntilHeal(t *testing.T) {
 func TestBlackHoleHoldsBytesAndHealDeliversThem(t *testing.T) {
 	p := proxy(t)
 	c := dial(t, p)
-	if err := c.ask(long); err != nil {
+	if err := c.echo(long); err != nil {
 		t.Fatal(err)
 	}
 	p.BlackHole()
-	if err := c.ask(100 * time.Millisecond); !errors.Is(err, os.ErrDeadlineExceeded) {
+	if err := c.echo(100 * time.Millisecond); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("open connection in a black hole: %v", err)
 	}
-	if err := dial(t, p).ask(100 * time.Millisecond); !errors.Is(err, os.ErrDeadlineExceeded) {
+	if err := dial(t, p).echo(100 * time.Millisecond); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("new connection in a black hole: %v", err)
 	}
 	p.Heal()
@@ -117,13 +117,13 @@ func TestEveryNthReplyIsLostWithItsConnection(t *testing.T) {
 	p := proxy(t)
 	p.LoseReplies(2)
 	c := dial(t, p)
-	if err := c.ask(long); err != nil {
+	if err := c.echo(long); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.ask(long); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+	if err := c.echo(long); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("second reply: %v", err)
 	}
 	if p.Lost() != 1 {
-		t.Errorf("%d lost", p.Lost())
+		t.Errorf("%d replies lost, want 1", p.Lost())
 	}
 }

@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-var errAway = errors.New("connection refused")
+var errRefused = errors.New("connection refused")
 
 // output is a buffer that two goroutines use.
 type output struct {
@@ -89,7 +89,7 @@ func TestOutageOfManyPartitionsIsOneLineAStateChangeAndOneAMinute(t *testing.T) 
 		time.Sleep(900 * time.Millisecond) // not at the same time as the reporter's own tick
 		for second := range 90 {
 			for part := range 64 {
-				r.Failed(outage.Redis, []string{"commit", "renew"}[part%2], fmt.Errorf("second %d: %w", second, errAway))
+				r.Failed(outage.Redis, []string{"commit", "renew"}[part%2], fmt.Errorf("second %d: %w", second, errRefused))
 			}
 			time.Sleep(time.Second)
 		}
@@ -107,7 +107,7 @@ func TestOutageIsNotOverWhileAPartStillFails(t *testing.T) {
 		r, log := running(t)
 		r.Succeeded(outage.NATS)
 		for range 50 {
-			r.Failed(outage.NATS, "publish", errAway)
+			r.Failed(outage.NATS, "publish", errRefused)
 			time.Sleep(time.Second)
 			r.Succeeded(outage.NATS)
 		}
@@ -117,12 +117,12 @@ func TestOutageIsNotOverWhileAPartStillFails(t *testing.T) {
 	})
 }
 
-func TestOutageOfAFlappingDependencyEndsAfterALongerCalm(t *testing.T) {
+func TestOutageOfAFlappingDependencyEndsAfterALongerTimeWithoutFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, log := running(t)
 		r.Succeeded(outage.NATS)
 		for range 120 { // ten minutes
-			r.Failed(outage.NATS, "publish", errAway)
+			r.Failed(outage.NATS, "publish", errRefused)
 			time.Sleep(time.Second)
 			r.Succeeded(outage.NATS)
 			time.Sleep(4 * time.Second)
@@ -137,7 +137,7 @@ func TestUnusedDependencyIsNotReportedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, log := running(t)
 		r.Succeeded(outage.Redis)
-		r.Failed(outage.Redis, "claim", errAway)
+		r.Failed(outage.Redis, "claim", errRefused)
 		log()
 		time.Sleep(time.Hour)
 		if got := log(); len(got) > 1 {
@@ -157,15 +157,15 @@ func TestAwaitLogsOneLineAStateChange(t *testing.T) {
 				if r.Waiting() == nil && attempts > 1 {
 					t.Error("not reported as waiting")
 				}
-				return errAway
+				return errRefused
 			}
 			return nil
 		})
 		if err != nil || r.Waiting() != nil {
 			t.Errorf("%v, %v", err, r.Waiting())
 		}
-		if most := 170; attempts > most {
-			t.Errorf("%d attempts in 80 s, want at most %d", attempts, most)
+		if limit := 170; attempts > limit {
+			t.Errorf("%d attempts in 80 s, want at most %d", attempts, limit)
 		}
 		got := log()
 		if len(got) != 3 || !strings.Contains(got[0], `msg="waiting for nats" operation="open namespace"`) ||
@@ -175,21 +175,21 @@ func TestAwaitLogsOneLineAStateChange(t *testing.T) {
 	})
 }
 
-func TestAwaitEndsWithAnErrorThatDoesNotPassAndWithItsContext(t *testing.T) {
+func TestAwaitEndsWithAPermanentErrorAndWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, log := running(t)
 		errWrong := errors.New("wrong password")
-		passing := func(err error) bool { return !errors.Is(err, errWrong) }
-		if err := r.Await(t.Context(), outage.Redis, "ping", passing, func(context.Context) error { return errWrong }); err != errWrong {
+		transient := func(err error) bool { return !errors.Is(err, errWrong) }
+		if err := r.Await(t.Context(), outage.Redis, "ping", transient, func(context.Context) error { return errWrong }); err != errWrong {
 			t.Errorf("%v", err)
 		}
 		ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
 		defer stop()
-		err := r.Await(ctx, outage.Redis, "ping", passing, func(context.Context) error { return errAway })
-		if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, errAway) {
+		err := r.Await(ctx, outage.Redis, "ping", transient, func(context.Context) error { return errRefused })
+		if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, errRefused) {
 			t.Errorf("%v", err)
 		}
-		if err := (*outage.Reporter)(nil).Await(t.Context(), outage.Redis, "ping", passing, func(context.Context) error { return nil }); err != nil {
+		if err := (*outage.Reporter)(nil).Await(t.Context(), outage.Redis, "ping", transient, func(context.Context) error { return nil }); err != nil {
 			t.Error(err)
 		}
 		if got := log(); len(got) != 1 {
@@ -205,7 +205,7 @@ func TestRepeatedLineIsSummedUpOnceAMinute(t *testing.T) {
 		time.Sleep(900 * time.Millisecond)
 		for i := range 130 * 64 { // 130 s of 64 partitions
 			l := base.With("partition", i%64)
-			l.Warn("inputs could not be ingested", "error", errAway)
+			l.Warn("inputs could not be ingested", "error", errRefused)
 			l.Debug("passes")
 			r.Logger().Info("passes", "of-no-instance", i)
 			if i%64 == 63 {

@@ -42,7 +42,7 @@ func TestOwnershipOfDeadMemberEndsIfItWasNotRenewed(t *testing.T) {
 }
 
 // While the number of partitions is changed, the owner of a partition is not a member.
-func TestOwnershipOfNoMemberIsNotTaken(t *testing.T) {
+func TestOwnershipWithoutAMemberIsNotAcquired(t *testing.T) {
 	rdb := redistest.Start(t).Client(t)
 	run := redisx.NewRunner(rdb)
 	defer run.Close()

@@ -41,15 +41,15 @@ func (b *broken) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proce
 	}
 }
 
-// dying starts a member that sends no heartbeats and renewals once its connection is interrupted.
-func (f *fleet) dying(name string, s *redistest.Server) *broken {
+// interruptible starts a member that sends no heartbeats and renewals once its connection is interrupted.
+func (f *fleet) interruptible(name string, s *redistest.Server) *broken {
 	f.t.Helper()
-	way := &broken{}
-	behind := s.Client(f.t)
-	behind.AddHook(way)
-	f.start(partition.Config{Redis: behind, Member: name, TTL: forever, Renew: 100 * time.Millisecond})
-	f.t.Cleanup(func() { way.down.Store(false) })
-	return way
+	conn := &broken{}
+	rdb := s.Client(f.t)
+	rdb.AddHook(conn)
+	f.start(partition.Config{Redis: rdb, Member: name, TTL: forever, Renew: 100 * time.Millisecond})
+	f.t.Cleanup(func() { conn.down.Store(false) })
+	return conn
 }
 
 // recorded counts the partitions that a member owns according to Redis.
@@ -66,15 +66,15 @@ func (f *fleet) recorded(member string) (n int) {
 func TestDeadMemberIsReplacedBeforeItsOwnershipExpires(t *testing.T) {
 	s := redistest.Start(t)
 	f := newFleet(t, s.Client(t))
-	way := f.dying("a", s)
-	f.until("a owns all", f.asRendezvousSays("a"))
+	conn := f.interruptible("a", s)
+	f.until("a owns all", f.sharedBy("a"))
 	gone := func(_ context.Context, member string) bool { return member == "a" }
 	f.start(partition.Config{Redis: f.rdb, Member: "b", TTL: forever, Renew: 100 * time.Millisecond, Gone: gone})
-	f.until("both share", f.asRendezvousSays("a", "b"))
-	way.down.Store(true)
+	f.until("both share", f.sharedBy("a", "b"))
+	conn.down.Store(true)
 	f.until("b owns all", func() bool { return f.recorded("b") == parts })
-	way.down.Store(false) // it is live after all: it is fenced, and is assigned its share again
-	f.until("both share again", func() bool { return f.asRendezvousSays("a", "b")() && f.recorded("a") == len(f.shareOf("a", "a", "b")) })
+	conn.down.Store(false) // it is still running: it is fenced, and is assigned its share again
+	f.until("both share again", func() bool { return f.sharedBy("a", "b")() && f.recorded("a") == len(f.shareOf("a", "a", "b")) })
 	for _, p := range f.shareOf("a", "a", "b") {
 		if !f.tenure(p).Clean {
 			t.Errorf("partition %d was not handed back cleanly", p)
@@ -102,14 +102,14 @@ func TestSilentMemberThatListensKeepsItsPartitions(t *testing.T) {
 			t.Parallel()
 			s := redistest.Start(t)
 			f := newFleet(t, s.Client(t))
-			way := f.dying("a", s)
-			f.until("a owns all", f.asRendezvousSays("a"))
-			var asked atomic.Int32
-			f.start(partition.Config{Redis: f.rdb, Member: "b", TTL: forever, Renew: 100 * time.Millisecond, Gone: func(context.Context, string) bool { return answer(asked.Add(1)) }})
-			f.until("both share", f.asRendezvousSays("a", "b"))
-			way.down.Store(true)
-			before := asked.Load()
-			f.until("a was looked for several times", func() bool { return asked.Load() > before+6 })
+			conn := f.interruptible("a", s)
+			f.until("a owns all", f.sharedBy("a"))
+			var probes atomic.Int32
+			f.start(partition.Config{Redis: f.rdb, Member: "b", TTL: forever, Renew: 100 * time.Millisecond, Gone: func(context.Context, string) bool { return answer(probes.Add(1)) }})
+			f.until("both share", f.sharedBy("a", "b"))
+			conn.down.Store(true)
+			before := probes.Load()
+			f.until("a was probed several times", func() bool { return probes.Load() > before+6 })
 			if got, want := f.recorded("a"), len(f.shareOf("a", "a", "b")); got != want {
 				t.Errorf("a owns %d partitions, want %d", got, want)
 			}
@@ -120,17 +120,17 @@ func TestSilentMemberThatListensKeepsItsPartitions(t *testing.T) {
 // A member that NATS has lost is not even probed while it sends heartbeats.
 func TestMemberThatSendsHeartbeatsIsNotDead(t *testing.T) {
 	f := newFleet(t, redistest.Start(t).Client(t))
-	var asked atomic.Int32
-	gone := func(context.Context, string) bool { asked.Add(1); return true }
+	var probes atomic.Int32
+	gone := func(context.Context, string) bool { probes.Add(1); return true }
 	f.start(partition.Config{Redis: f.rdb, Member: "a", TTL: forever, Renew: time.Minute, Gone: gone})
 	b := f.start(partition.Config{Redis: f.rdb, Member: "b", TTL: forever, Renew: time.Minute, Gone: gone})
-	f.until("both share", f.asRendezvousSays("a", "b"))
+	f.until("both share", f.sharedBy("a", "b"))
 	before := f.tenures()
 	for range 5 {
 		b.Nudge()
 		wait(t, 50*time.Millisecond) // rounds are at least 10 ms apart
 	}
-	if n := asked.Load(); n > 0 {
+	if n := probes.Load(); n > 0 {
 		t.Errorf("%d probes", n)
 	}
 	for p, was := range before {
@@ -141,13 +141,13 @@ func TestMemberThatSendsHeartbeatsIsNotDead(t *testing.T) {
 }
 
 // A process that restarts under the same name does not wait for its own ownership to expire.
-func TestMemberOfTheSameNameTakesWhatItHad(t *testing.T) {
+func TestMemberOfTheSameNameAcquiresItsFormerPartitions(t *testing.T) {
 	s := redistest.Start(t)
 	f := newFleet(t, s.Client(t))
-	way := f.dying("a", s)
-	f.until("a owns all", f.asRendezvousSays("a"))
+	conn := f.interruptible("a", s)
+	f.until("a owns all", f.sharedBy("a"))
 	earlier := f.tenures()
-	way.down.Store(true)
+	conn.down.Store(true)
 	f.start(partition.Config{Redis: f.rdb, Member: "a", TTL: forever, Renew: 100 * time.Millisecond})
 	f.until("the second a owns all", func() bool {
 		for p, was := range earlier {

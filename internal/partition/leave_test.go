@@ -58,14 +58,14 @@ func (s *slow) arm(k *partition.Keeper) {
 // beating returns a fleet of one member, which owns all partitions, and whose heartbeat is delayed.
 func beating(t *testing.T, s *redistest.Server) (*slow, *fleet, *partition.Keeper) {
 	t.Helper()
-	way := &slow{held: make(chan struct{}), left: make(chan struct{})}
-	behind := s.Client(t)
-	behind.AddHook(way)
-	f := newFleet(t, behind)
+	conn := &slow{held: make(chan struct{}), left: make(chan struct{})}
+	rdb := s.Client(t)
+	rdb.AddHook(conn)
+	f := newFleet(t, rdb)
 	k := f.member("a", 5*time.Second)
 	f.until("a owns all", func() bool { return len(f.owners()) == parts })
-	way.arm(k)
-	return way, f, k
+	conn.arm(k)
+	return conn, f, k
 }
 
 // about reports whether a heartbeat is among the calls, and whether a member leaves with one of them: its span is 0.
@@ -88,7 +88,7 @@ func TestHeartbeatDoesNotReviveMemberThatLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	if all, err := s.Client(t).HKeys(f.ctx(), f.ns.Members()).Result(); err != nil || len(all) > 0 {
-		t.Errorf("all members have left, but the members are %q (%v)", all, err)
+		t.Errorf("members after all have left: %q (%v)", all, err)
 	}
 }
 
@@ -96,12 +96,12 @@ func TestHeartbeatDoesNotReviveMemberThatLeft(t *testing.T) {
 func TestStoppedMemberSendsNoHeartbeat(t *testing.T) {
 	s := redistest.Start(t)
 	for range 8 { // select chooses between a nudge and a stop at random
-		way, f, k := beating(t, s)
+		conn, f, k := beating(t, s)
 		k.Nudge()
 		if err := k.Stop(f.ctx()); err != nil {
 			t.Fatal(err)
 		}
-		if n := way.beats.Load(); n != 1 {
+		if n := conn.beats.Load(); n != 1 {
 			t.Fatalf("%d heartbeats, want only the delayed one", n)
 		}
 	}
@@ -144,25 +144,25 @@ func TestPartitionReleasedDuringAnAcquisitionIsAcquired(t *testing.T) {
 	f := newFleet(t, s.Client(t))
 	f.memberOf("a", f.rdb, 2*time.Hour, time.Hour)
 	f.until("a owns all", func() bool { return len(f.owners()) == parts })
-	way := &late{release: make(chan struct{})}
-	behind := s.Client(t)
-	behind.AddHook(way)
-	f.memberOf("b", behind, 2*time.Hour, time.Hour)
-	f.until("a has released what is b's", func() bool {
+	conn := &late{release: make(chan struct{})}
+	rdb := s.Client(t)
+	rdb.AddHook(conn)
+	f.memberOf("b", rdb, 2*time.Hour, time.Hour)
+	f.until("a has released the partitions of b", func() bool {
 		for p := range parts {
 			if partition.Rendezvous([]string{"a", "b"}, p) == "b" && f.owners()[p] == "a" {
 				return false
 			}
 		}
-		return way.held.Load()
+		return conn.held.Load()
 	})
-	beats, since := way.beats.Load(), time.Now()
-	f.until("b has had the rounds of all notices", func() bool {
-		if now := way.beats.Load(); now != beats {
+	beats, since := conn.beats.Load(), time.Now()
+	f.until("b has finished the rounds of all notices", func() bool {
+		if now := conn.beats.Load(); now != beats {
 			beats, since = now, time.Now()
 		}
 		return time.Since(since) > 300*time.Millisecond
 	})
-	close(way.release)
-	f.until("b owns its partitions", f.asRendezvousSays("a", "b"))
+	close(conn.release)
+	f.until("b owns its partitions", f.sharedBy("a", "b"))
 }

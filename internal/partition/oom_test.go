@@ -12,7 +12,7 @@ func TestOutOfMemoryPartitionsAreRenewedAndHandedOver(t *testing.T) {
 	s := redistest.Start(t)
 	f := newFleet(t, s.Client(t))
 	a := f.member("a", time.Second)
-	f.until("a owns all", f.asRendezvousSays("a"))
+	f.until("a owns all", f.sharedBy("a"))
 	before := f.tenures()
 	s.OutOfMemory(t)
 	twice := time.NewTimer(2 * time.Second) // twice the TTL of a tenure
@@ -23,9 +23,9 @@ func TestOutOfMemoryPartitionsAreRenewedAndHandedOver(t *testing.T) {
 		}
 	}
 	f.member("b", time.Second)
-	f.until("a and b share", f.asRendezvousSays("a", "b"))
+	f.until("a and b share", f.sharedBy("a", "b"))
 	if err := a.Stop(f.ctx()); err != nil {
 		t.Fatal(err)
 	}
-	poll.Until(t, time.Minute, "b owns all", f.asRendezvousSays("b"))
+	poll.Until(t, time.Minute, "b owns all", f.sharedBy("b"))
 }

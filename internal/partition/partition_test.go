@@ -170,7 +170,7 @@ func (f *fleet) until(what string, ok func() bool) {
 	poll.Until(f.t, 60*time.Second, what, ok)
 }
 
-func (f *fleet) asRendezvousSays(members ...string) func() bool {
+func (f *fleet) sharedBy(members ...string) func() bool {
 	return func() bool {
 		got := f.owners()
 		for p := range parts {
@@ -186,15 +186,15 @@ func TestPartitionsFollowRendezvousAsMembersChange(t *testing.T) {
 	redistest.All(t, func(t *testing.T, rdb redis.UniversalClient) {
 		f := newFleet(t, rdb)
 		f.member("a", 2*time.Second)
-		f.until("a owns all", f.asRendezvousSays("a"))
+		f.until("a owns all", f.sharedBy("a"))
 		b := f.member("b", 2*time.Second)
-		f.until("a and b share", f.asRendezvousSays("a", "b"))
+		f.until("a and b share", f.sharedBy("a", "b"))
 		f.member("c", 2*time.Second)
-		f.until("three share", f.asRendezvousSays("a", "b", "c"))
+		f.until("three share", f.sharedBy("a", "b", "c"))
 		if err := b.Stop(f.ctx()); err != nil {
 			t.Fatal(err)
 		}
-		f.until("a and c share", f.asRendezvousSays("a", "c"))
+		f.until("a and c share", f.sharedBy("a", "c"))
 		for p := range parts {
 			if got := f.tenure(p); !got.Clean && got.Epoch > 1 {
 				t.Errorf("partition %d was handed over, and is not clean", p)
@@ -219,7 +219,7 @@ func TestRendezvousMovesOnlyOneMembersShare(t *testing.T) {
 func TestRollbackEndsTenure(t *testing.T) {
 	f := newFleet(t, redistest.Start(t).Client(t))
 	f.member("a", 2*time.Second)
-	f.until("a owns all", f.asRendezvousSays("a"))
+	f.until("a owns all", f.sharedBy("a"))
 	first := f.tenure(3)
 	key := f.ns.Part(3).Owner()
 	// Redis has acknowledged position 7 to the owner, and then loses it.
@@ -241,7 +241,7 @@ func TestRollbackEndsTenure(t *testing.T) {
 func TestReplacedTokenEndsTenure(t *testing.T) {
 	f := newFleet(t, redistest.Start(t).Client(t))
 	f.member("a", time.Second)
-	f.until("a owns all", f.asRendezvousSays("a"))
+	f.until("a owns all", f.sharedBy("a"))
 	first := f.tenure(0)
 	// Another member holds the partition for an hour, as after a pause of this process.
 	now := time.Now().UnixMilli()
@@ -266,21 +266,21 @@ func TestOwnershipFromBeforeClockStepBackHasExpired(t *testing.T) {
 		}
 	}
 	f.member("a", time.Second)
-	f.until("a owns all", f.asRendezvousSays("a"))
+	f.until("a owns all", f.sharedBy("a"))
 }
 
 func TestTenuresEndBeforeTokensExpireDuringOutage(t *testing.T) {
 	srv := redistest.Start(t)
 	f := newFleet(t, srv.Client(t))
 	f.member("a", time.Second)
-	f.until("a owns all", f.asRendezvousSays("a"))
+	f.until("a owns all", f.sharedBy("a"))
 	srv.Pause()
 	f.until("no tenure is left", func() bool { return len(f.owners()) == 0 })
 	srv.Resume()
-	f.until("a owns all again", f.asRendezvousSays("a"))
+	f.until("a owns all again", f.sharedBy("a"))
 }
 
-func TestStartStopLeavesNothing(t *testing.T) {
+func TestStartAndStopLeaveNoOwner(t *testing.T) {
 	f := newFleet(t, redistest.Start(t).Client(t))
 	for i := range 25 {
 		k := f.member(fmt.Sprint("m", i), time.Second)
@@ -296,7 +296,7 @@ func TestStartStopLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestPartitionsOfDeadOwnerAreTakenAtExpiry(t *testing.T) {
+func TestPartitionsOfDeadOwnerAreAcquiredAtExpiry(t *testing.T) {
 	s := redistest.Start(t)
 	f := newFleet(t, s.Client(t))
 	const ttl, renew = 8 * time.Second, 7500 * time.Millisecond // the regular round after the expiry would be at fifteen seconds
@@ -310,7 +310,7 @@ func TestPartitionsOfDeadOwnerAreTakenAtExpiry(t *testing.T) {
 		}
 		return by["living"] > 0 && by["dead"] > 0 && by["living"]+by["dead"] == parts
 	})
-	died := time.Now()
+	cutAt := time.Now()
 	p.Cut()
 	f.until("the living member owns all", func() bool {
 		for i := range parts {
@@ -320,7 +320,7 @@ func TestPartitionsOfDeadOwnerAreTakenAtExpiry(t *testing.T) {
 		}
 		return true
 	})
-	if took := time.Since(died); took > ttl+5*time.Second {
+	if took := time.Since(cutAt); took > ttl+5*time.Second {
 		t.Errorf("took %s", took)
 	}
 	p.Heal()
@@ -331,13 +331,13 @@ func TestDeclinedPartitionMovesToAMemberThatDoesNotDeclineIt(t *testing.T) {
 	f := newFleet(t, redistest.Start(t).Client(t))
 	f.member("a", 5*time.Second)
 	f.member("b", 5*time.Second)
-	f.until("both have their shares", f.asRendezvousSays("a", "b"))
+	f.until("both have their shares", f.sharedBy("a", "b"))
 	f.decline("a")
-	f.until("b has all that a declines", f.asRendezvousSays("b"))
+	f.until("b has all that a declines", f.sharedBy("b"))
 	f.decline("b")
-	f.until("a has all, of which it declines a part that b declines, too", f.asRendezvousSays("a"))
+	f.until("a has all, of which it declines a part that b declines, too", f.sharedBy("a"))
 	f.decline("a") // now all members decline it, and the declines have no effect
-	f.until("both have their shares again", f.asRendezvousSays("a", "b"))
+	f.until("both have their shares again", f.sharedBy("a", "b"))
 }
 
 // decline makes a member decline all partitions that it owns.

@@ -25,7 +25,7 @@ func newInputs() *inputs { return &inputs{began: time.Now().Add(-time.Hour)} }
 func (i *inputs) cut()  { i.last.Store(int64(time.Since(i.began))) }
 func (i *inputs) heal() { i.healed.Store(int64(time.Since(i.began))); i.last.Store(0) }
 
-func (i *inputs) heard() (silent, steady time.Duration) {
+func (i *inputs) silence() (silent, steady time.Duration) {
 	last := time.Duration(i.last.Load())
 	if last == 0 {
 		return 0, time.Since(i.began) - time.Duration(i.healed.Load())
@@ -42,7 +42,7 @@ const (
 func (f *fleet) reader(name string, after time.Duration) (*partition.Keeper, *inputs) {
 	f.t.Helper()
 	in := newInputs()
-	return f.start(partition.Config{Redis: f.rdb, Member: name, TTL: readerTTL, Renew: 200 * time.Millisecond, Inputs: in.heard, CutOff: after}), in
+	return f.start(partition.Config{Redis: f.rdb, Member: name, TTL: readerTTL, Renew: 200 * time.Millisecond, Inputs: in.silence, CutOff: after}), in
 }
 
 func TestCutOffMemberHandsOverAndReturns(t *testing.T) {
@@ -51,18 +51,18 @@ func TestCutOffMemberHandsOverAndReturns(t *testing.T) {
 		a, ofA := f.reader("a", cutOff)
 		f.reader("b", cutOff)
 		f.reader("c", cutOff)
-		f.until("three share", f.asRendezvousSays("a", "b", "c"))
+		f.until("three share", f.sharedBy("a", "b", "c"))
 		before := f.tenures()
 		ofA.cut()
 		began := time.Now()
-		f.until("b and c share", f.asRendezvousSays("b", "c"))
+		f.until("b and c share", f.sharedBy("b", "c"))
 		if took := time.Since(began); took < cutOff || took > readerTTL/2 {
 			t.Errorf("handed over after %v: before it was cut off, or only when its tokens expired", took)
 		}
 		if a.Reach() != partition.CutOff {
 			t.Error(a.Reach())
 		}
-		f.until("a has nothing left", func() bool { return len(a.Owned()) == 0 })
+		f.until("a owns no partition", func() bool { return len(a.Owned()) == 0 })
 		for p, was := range before {
 			if now := f.tenure(p); was.by == "a" && now.Clean {
 				t.Errorf("partition %d is recorded as clean, but its owner could not publish", p)
@@ -71,7 +71,7 @@ func TestCutOffMemberHandsOverAndReturns(t *testing.T) {
 			}
 		}
 		ofA.heal()
-		f.until("three share again", f.asRendezvousSays("a", "b", "c"))
+		f.until("three share again", f.sharedBy("a", "b", "c"))
 		for p, was := range before {
 			if now := f.tenure(p); was.by == "a" && !now.Clean {
 				t.Errorf("partition %d was not handed back cleanly", p)
@@ -90,7 +90,7 @@ func TestMembersThatAreAllCutOffKeepTheirPartitions(t *testing.T) {
 		_, in := f.reader(name, after)
 		all = append(all, in)
 	}
-	f.until("three share", f.asRendezvousSays("a", "b", "c"))
+	f.until("three share", f.sharedBy("a", "b", "c"))
 	before := f.tenures()
 	for _, in := range all {
 		in.cut()
@@ -113,7 +113,7 @@ func TestMembersThatAreAllCutOffKeepTheirPartitions(t *testing.T) {
 func TestCutOffMemberReleasesWithoutItsActors(t *testing.T) {
 	f := newFleet(t, redistest.Start(t).Client(t))
 	_, ofA := f.reader("a", cutOff)
-	f.until("a owns all", f.asRendezvousSays("a"))
+	f.until("a owns all", f.sharedBy("a"))
 	wait(t, 2*cutOff) // until its reach is reading
 	unblock := f.block("a")
 	t.Cleanup(unblock)
@@ -128,7 +128,7 @@ func TestCutOffMemberReleasesWithoutItsActors(t *testing.T) {
 		return true
 	})
 	unblock()
-	f.until("the actors of a have ended", f.asRendezvousSays("b"))
+	f.until("the actors of a have ended", f.sharedBy("b"))
 	for p, err := range f.causes() {
 		if !errors.Is(err, partition.ErrCutOff) && !errors.Is(err, partition.ErrHandover) {
 			t.Errorf("partition %d: %v", p, err)

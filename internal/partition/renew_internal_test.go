@@ -9,7 +9,7 @@ import (
 )
 
 // The renewals of all partitions of a process are sent to Redis in few commands.
-func TestRenewalsTravelAsArrays(t *testing.T) {
+func TestRenewalsAreSentAsArrays(t *testing.T) {
 	const partitions = 16
 	rdb := redistest.Start(t).Client(t)
 	run := redisx.NewRunner(rdb)

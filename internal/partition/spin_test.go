@@ -15,9 +15,9 @@ import (
 
 // An actor that fails at once (for example because one of its keys has a foreign type) must not make the
 // keeper acquire, release and announce the partition as fast as Redis answers.
-func TestFailedTenureIsNotRetakenAtOnce(t *testing.T) {
+func TestFailedTenureIsNotReacquiredAtOnce(t *testing.T) {
 	rdb := redistest.Start(t).Client(t)
-	var runs, told atomic.Int64
+	var runs, released atomic.Int64
 	var k *partition.Keeper
 	k = partition.NewKeeper(partition.Config{
 		Redis: rdb, Space: redisx.NewSpace("spin"), Partitions: 1, Member: "m", TTL: 2 * time.Second, Logger: slog.New(slog.DiscardHandler),
@@ -25,7 +25,7 @@ func TestFailedTenureIsNotRetakenAtOnce(t *testing.T) {
 			runs.Add(1)
 			return errors.New("cannot begin")
 		},
-		Released: func(int) { told.Add(1); k.Nudge() },
+		Released: func(int) { released.Add(1); k.Nudge() },
 	})
 	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
 	defer stop()
@@ -44,11 +44,11 @@ func TestFailedTenureIsNotRetakenAtOnce(t *testing.T) {
 	if took := time.Since(begin); took > 10*time.Second {
 		t.Errorf("stopping took %v", took)
 	}
-	t.Logf("%d tenures, %d notices", runs.Load(), told.Load())
+	t.Logf("%d tenures, %d notices", runs.Load(), released.Load())
 }
 
 // One of three masters is down, the one with the members. Partitions on the other two masters are still acquired.
-func TestLostPartitionIsRetakenWithoutMembers(t *testing.T) {
+func TestLostPartitionIsReacquiredWithoutMembers(t *testing.T) {
 	rdb := redistest.Start(t).Client(t)
 	f := newFleet(t, rdb)
 	f.member("a", 2*time.Second)

@@ -100,7 +100,7 @@ type (
 	TextIn  string
 	Packed  struct{ N int }
 	Name    string          // with text methods
-	Hidden  struct{ n int } //nolint:unused // what is tested
+	Hidden  struct{ n int } //nolint:unused // the subject of a test
 	Dated   struct {
 		time.Time
 		Note string

@@ -44,7 +44,7 @@ var (
 	badTags  = []string{`json:"same"`, `json:",string"`, `json:"-"`}
 )
 
-// typeGen draws types. Only for good types is it known that they must be accepted.
+// typeGen draws types. Only good types must be accepted; others may be.
 type typeGen struct{ good bool }
 
 func (g typeGen) pick(t *rapid.T, good, bad []reflect.Type) reflect.Type {
@@ -249,7 +249,7 @@ func generic(t *rapid.T, depth int) any {
 // lists.
 func same(want, got reflect.Value, path string) error {
 	t := want.Type()
-	differs := func() error { return fmt.Errorf("%s: %#v came back as %#v", path, want, got) }
+	differs := func() error { return fmt.Errorf("%s: %#v was decoded as %#v", path, want, got) }
 	switch w := want.Interface().(type) {
 	case time.Time:
 		g := got.Interface().(time.Time)
@@ -353,14 +353,14 @@ func sameFields(want, got reflect.Value, path string) error {
 		switch {
 		case tag == "-" && options == "" && f.Tag.Get("json") == "-":
 			if !g.IsZero() {
-				return fmt.Errorf("%s.%s has come back", path, f.Name)
+				return fmt.Errorf("%s.%s was decoded", path, f.Name)
 			}
 			continue
 		case options == "omitempty" && (w.Kind() == reflect.Slice || w.Kind() == reflect.Map) && w.Len() == 0,
 			options == "omitempty" && w.CanFloat() && w.Float() == 0, // including a negative zero
 			options == "omitzero" && (w.IsZero() || isZeroTime(w)):
 			if !g.IsZero() {
-				return fmt.Errorf("%s.%s was left out and has come back", path, f.Name)
+				return fmt.Errorf("%s.%s was omitted and decoded", path, f.Name)
 			}
 			continue
 		}
@@ -388,25 +388,25 @@ func canonical(data []byte) string {
 	return fmt.Sprint(string(b), err)
 }
 
-// refusedByName checks that an error names the type.
-func refusedByName(t *rapid.T, typ reflect.Type, err error) {
+// rejectedByName checks that an error names the type.
+func rejectedByName(t *rapid.T, typ reflect.Type, err error) {
 	var e *payload.Error
 	if !errors.As(err, &e) || e.Type != typ || !strings.HasPrefix(err.Error(), typ.String()) || e.Reason == "" {
-		t.Fatalf("%v is refused with %v", typ, err)
+		t.Fatalf("%v is rejected with %v", typ, err)
 	}
 }
 
 func TestEveryTypeIsRejectedByNameOrItsValuesRoundTrip(t *testing.T) {
-	accepted, back := 0, 0
+	accepted, roundTripped := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		g := typeGen{good: rapid.Bool().Draw(t, "only good types")}
 		rt := g.draw(t, 3)
 		typ, err := payload.TypeOf(rt)
 		if err != nil {
 			if g.good {
-				t.Fatalf("refused: %v", err)
+				t.Fatalf("rejected: %v", err)
 			}
-			refusedByName(t, rt, err)
+			rejectedByName(t, rt, err)
 			return
 		}
 		accepted++
@@ -414,7 +414,7 @@ func TestEveryTypeIsRejectedByNameOrItsValuesRoundTrip(t *testing.T) {
 		fill(t, want.Elem(), 3)
 		data, err := typ.Encode(want.Interface())
 		if err != nil {
-			refusedByName(t, rt, err)
+			rejectedByName(t, rt, err)
 			return
 		}
 		if !json.Valid(data) {
@@ -433,9 +433,9 @@ func TestEveryTypeIsRejectedByNameOrItsValuesRoundTrip(t *testing.T) {
 		if err != nil || !leftOut && canonical(again) != canonical(data) {
 			t.Fatalf("%v: %s encodes to %s the second time, %v", rt, data, again, err)
 		}
-		back++
+		roundTripped++
 	})
-	if accepted < 20 || back < 10 {
-		t.Errorf("%d types were accepted, and %d values came back", accepted, back)
+	if accepted < 20 || roundTripped < 10 {
+		t.Errorf("%d types were accepted, and %d values round-tripped", accepted, roundTripped)
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/pawlrun/pawl/internal/payload"
 )
 
-func refusedType[T any](part string) func(*testing.T) { return refused(reflect.TypeFor[T](), part) }
+func rejectedType[T any](part string) func(*testing.T) { return refused(reflect.TypeFor[T](), part) }
 
 func refused(typ reflect.Type, part string) func(*testing.T) {
 	return func(t *testing.T) {
@@ -36,50 +36,50 @@ func TestTypesThatDoNotRoundTripAreRejectedByName(t *testing.T) {
 		{Name: "A", Type: reflect.TypeFor[int](), Tag: `json:"x"`}, {Name: "B", Type: reflect.TypeFor[int](), Tag: `json:"x"`},
 	})
 	for name, check := range map[string]func(*testing.T){
-		"chan":                    refusedType[chan int]("JSON has no chan"),
-		"func in a struct":        refusedType[struct{ F func() }](".F: JSON has no func"),
-		"complex in a slice":      refusedType[[]complex128]("[]: JSON has no complex128"),
-		"unsafe":                  refusedType[struct{ X map[string]*uintptrs }](".X[].P: JSON has no unsafe.Pointer"),
-		"interface":               refusedType[struct{ E error }](".E: an interface with methods"),
-		"marshal only":            refusedType[[]JSONOut]("[]: payload_test.JSONOut has MarshalJSON and no UnmarshalJSON"),
-		"unmarshal only":          refusedType[map[string]*JSONIn]("has UnmarshalJSON and no MarshalJSON"),
-		"marshal text only":       refusedType[struct{ T TextOut }]("has MarshalText and no UnmarshalText"),
-		"unmarshal text only":     refusedType[*TextIn]("has UnmarshalText and no MarshalText"),
-		"binary only":             refusedType[Packed]("has MarshalBinary"),
-		"unexported only":         refusedType[Hidden]("no field that is encoded"),
-		"unexported only, inside": refusedType[struct{ A []map[string]Hidden }](".A[][]: payload_test.Hidden has no field"),
-		"mutex":                   refusedType[struct{ M sync.Mutex }](".M"),
-		"url":                     refusedType[struct{ U *url.URL }](".U: url.URL has MarshalBinary"),
-		"all left out":            refusedType[leftOut]("no field that is encoded"),
-		"generic":                 refusedType[Box2[Hidden]](".In: payload_test.Hidden"),
-		"promoted":                refusedType[Dated]("its other fields would be lost"),
-		"promoted, unnamed":       refusedType[struct{ A struct{ time.Time } }]("give the type a name"),
-		"promoted, generic":       refusedType[GenericDated[int]]("its other fields would be lost"),
-		"promoted, pointer":       refusedType[MaybeDated]("may be nil"),
-		"promoted, inlined":       refusedType[struct{ P promotedByPointer }]("its other fields would be lost"),
-		"promoted, key":           refusedType[map[addrAndPort]int]("its other fields would be lost"),
-		"ambiguous":               refusedType[struct{ A Ambiguous }](".A.Left: payload_test.Left is embedded, so that its own encoding is not used"),
-		"hidden field":            refusedType[Shadow]("Base.ID and ID of the same JSON name"),
+		"chan":                    rejectedType[chan int]("JSON has no chan"),
+		"func in a struct":        rejectedType[struct{ F func() }](".F: JSON has no func"),
+		"complex in a slice":      rejectedType[[]complex128]("[]: JSON has no complex128"),
+		"unsafe":                  rejectedType[struct{ X map[string]*uintptrs }](".X[].P: JSON has no unsafe.Pointer"),
+		"interface":               rejectedType[struct{ E error }](".E: an interface with methods"),
+		"marshal only":            rejectedType[[]JSONOut]("[]: payload_test.JSONOut has MarshalJSON and no UnmarshalJSON"),
+		"unmarshal only":          rejectedType[map[string]*JSONIn]("has UnmarshalJSON and no MarshalJSON"),
+		"marshal text only":       rejectedType[struct{ T TextOut }]("has MarshalText and no UnmarshalText"),
+		"unmarshal text only":     rejectedType[*TextIn]("has UnmarshalText and no MarshalText"),
+		"binary only":             rejectedType[Packed]("has MarshalBinary"),
+		"unexported only":         rejectedType[Hidden]("no field that is encoded"),
+		"unexported only, inside": rejectedType[struct{ A []map[string]Hidden }](".A[][]: payload_test.Hidden has no field"),
+		"mutex":                   rejectedType[struct{ M sync.Mutex }](".M"),
+		"url":                     rejectedType[struct{ U *url.URL }](".U: url.URL has MarshalBinary"),
+		"all left out":            rejectedType[leftOut]("no field that is encoded"),
+		"generic":                 rejectedType[Box2[Hidden]](".In: payload_test.Hidden"),
+		"promoted":                rejectedType[Dated]("its other fields would be lost"),
+		"promoted, unnamed":       rejectedType[struct{ A struct{ time.Time } }]("give the type a name"),
+		"promoted, generic":       rejectedType[GenericDated[int]]("its other fields would be lost"),
+		"promoted, pointer":       rejectedType[MaybeDated]("may be nil"),
+		"promoted, inlined":       rejectedType[struct{ P promotedByPointer }]("its other fields would be lost"),
+		"promoted, key":           rejectedType[map[addrAndPort]int]("its other fields would be lost"),
+		"ambiguous":               rejectedType[struct{ A Ambiguous }](".A.Left: payload_test.Left is embedded, so that its own encoding is not used"),
+		"hidden field":            rejectedType[Shadow]("Base.ID and ID of the same JSON name"),
 		"same names":              refused(twice, "A and B of the same JSON name"),
-		"embedded, all omitted":   refusedType[WithLoose]("comes back nil"),
-		"embedded, not exported":  refusedType[WithInnerP]("not exported"),
-		"embedded, tagged":        refusedType[taggedInner]("not exported"),
-		"embedded in itself":      refusedType[ownParent]("embedded in itself"),
-		"pointer to itself":       refusedType[Loop]("a pointer to itself"),
-		"to such a pointer":       refusedType[[]**Loop]("a pointer to itself"),
-		"key any":                 refusedType[map[any]int]("keys of a map"),
-		"key bool":                refusedType[map[bool]int]("keys of a map"),
-		"key float":               refusedType[struct{ M map[float64]int }](".M: keys of a map"),
-		"key struct":              refusedType[map[struct{ A int }]int]("keys of a map"),
-		"key pointer":             refusedType[map[*string]int]("keys of a map"),
-		"key time":                refusedType[map[time.Time]int]("keys of a map"),
-		"key with text":           refusedType[map[Name]int]("keys of a map"),
-		"key by pointer":          refusedType[map[Ref]int]("keys of a map"),
-		"key, both":               refusedType[map[Both]int]("decoded by UnmarshalJSON"),
-		"key, half":               refusedType[map[halfKey]int]("keys of a map"),
-		"map of pointer methods":  refusedType[map[string]Ref]("pointer receiver"),
-		"same, in a struct":       refusedType[map[string]struct{ R [2]Ref }]("[].R[]: MarshalJSON of payload_test.Ref"),
-		"tag string":              refusedType[quotedLevel]("tag option"),
+		"embedded, all omitted":   rejectedType[WithLoose]("comes back nil"),
+		"embedded, not exported":  rejectedType[WithInnerP]("not exported"),
+		"embedded, tagged":        rejectedType[taggedInner]("not exported"),
+		"embedded in itself":      rejectedType[ownParent]("embedded in itself"),
+		"pointer to itself":       rejectedType[Loop]("a pointer to itself"),
+		"to such a pointer":       rejectedType[[]**Loop]("a pointer to itself"),
+		"key any":                 rejectedType[map[any]int]("keys of a map"),
+		"key bool":                rejectedType[map[bool]int]("keys of a map"),
+		"key float":               rejectedType[struct{ M map[float64]int }](".M: keys of a map"),
+		"key struct":              rejectedType[map[struct{ A int }]int]("keys of a map"),
+		"key pointer":             rejectedType[map[*string]int]("keys of a map"),
+		"key time":                rejectedType[map[time.Time]int]("keys of a map"),
+		"key with text":           rejectedType[map[Name]int]("keys of a map"),
+		"key by pointer":          rejectedType[map[Ref]int]("keys of a map"),
+		"key, both":               rejectedType[map[Both]int]("decoded by UnmarshalJSON"),
+		"key, half":               rejectedType[map[halfKey]int]("keys of a map"),
+		"map of pointer methods":  rejectedType[map[string]Ref]("pointer receiver"),
+		"same, in a struct":       rejectedType[map[string]struct{ R [2]Ref }]("[].R[]: MarshalJSON of payload_test.Ref"),
+		"tag string":              rejectedType[quotedLevel]("tag option"),
 	} {
 		t.Run(name, check)
 	}
@@ -103,7 +103,7 @@ type (
 		inner `json:"inner"`
 	}
 	ownParent struct {
-		*ownParent //nolint:unused // what is tested
+		*ownParent //nolint:unused // the subject of a test
 		N          int
 	}
 	halfKey     int
@@ -169,7 +169,7 @@ func TestTypesWithTheirOwnEncodingRoundTripAtEveryDepth(t *testing.T) {
 			P *time.Time
 			Z time.Time
 		}{at, &at, time.Time{}}),
-		"what embeds a time":  roundTrip(Stamp{at}),
+		"an embedded time":    roundTrip(Stamp{at}),
 		"own methods":         roundTrip(DatedOwn{at, "n"}),
 		"an embedded pointer": roundTrip([]WithBase{{&Base{}}, {nil}, {&Base{"a", "b"}}}),
 		"an embedded struct":  roundTrip(WithInner{inner{3}}),
@@ -181,7 +181,7 @@ func TestTypesWithTheirOwnEncodingRoundTripAtEveryDepth(t *testing.T) {
 			E, F []byte
 		}{nil, []int{}, nil, map[string]int{}, nil, []byte{}}),
 		"any":            roundTrip(any(map[string]any{"a": []any{1.5, true, nil, "x", -0.25, 1e300, 9007199254740992.0}})),
-		"any, nothing":   roundTrip[any](nil),
+		"any, nil":       roundTrip[any](nil),
 		"large integers": roundTrip([]any{}),
 		"64 bits": roundTrip(struct {
 			I int64
@@ -276,7 +276,7 @@ func TestValuesThatDoNotRoundTripAreRejectedWithTheirPath(t *testing.T) {
 	}
 	typ, _ := payload.TypeOf(reflect.TypeFor[JSONTrouble]())
 	if _, err := typ.Encode(&JSONTrouble{}); !errors.Is(err, errTrouble) {
-		t.Errorf("the author's error is lost in %v", err)
+		t.Errorf("%v does not wrap the author's error", err)
 	}
 }
 
@@ -309,8 +309,8 @@ func TestBytesThatWouldLoseDataAreNotDecoded(t *testing.T) {
 		"more follows":       {new(any), `1 2`},
 		"more follows, int":  {new(int), `1 2`},
 		"cut":                {new(any), `{"a":`},
-		"nothing":            {new(any), ``},
-		"a text":             {new(int), `"1"`},
+		"no bytes":           {new(any), ``},
+		"a string":           {new(int), `"1"`},
 		"too large":          {new(int8), `128`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -327,7 +327,7 @@ func TestBytesThatWouldLoseDataAreNotDecoded(t *testing.T) {
 
 // Parsing gives a time the local zone if it has the local offset. The payload must not print differently on a machine in another zone.
 func TestTimesDoNotDependOnTheZoneOfTheMachine(t *testing.T) {
-	local := time.Local //nolint:gosmopolitan // what is tested
+	local := time.Local //nolint:gosmopolitan // the subject of the test
 	defer func() { time.Local = local }()
 	type times struct {
 		At    time.Time

@@ -59,7 +59,7 @@ func TestPartsAreWholeOrNothing(t *testing.T) {
 		}
 	}
 	if got := add("b", p...); !bytes.Equal(got, message) {
-		t.Error("what was begun before is in the way")
+		t.Error("an incomplete message blocks a later one with its id")
 	}
 	begin, more := wire.Encode((&part{of: maxParts, data: []byte("x")}).fields), wire.Encode((&part{at: 1, of: maxParts, data: message[:partBytes]}).fields)
 	for i := range maxPartials + 1 {
@@ -68,7 +68,7 @@ func TestPartsAreWholeOrNothing(t *testing.T) {
 	if len(a.all) != maxPartials {
 		t.Errorf("%d incomplete messages", len(a.all))
 	}
-	most := 0
+	maxKept := 0
 	for i := range 2 * maxPartial / partBytes {
 		if add(string(rune(i)), more); i%64 > 0 {
 			continue
@@ -77,15 +77,15 @@ func TestPartsAreWholeOrNothing(t *testing.T) {
 		for _, m := range a.all {
 			kept += len(m.data)
 		}
-		most = max(most, kept)
+		maxKept = max(maxKept, kept)
 	}
-	if most > maxPartial || len(a.all) < maxPartial/partBytes/2 {
-		t.Errorf("%d bytes in %d messages are kept", most, len(a.all))
+	if maxKept > maxPartial || len(a.all) < maxPartial/partBytes/2 {
+		t.Errorf("%d bytes in %d messages are kept", maxKept, len(a.all))
 	}
 	if now = now.Add(time.Hour); add("c", p[:2]...) != nil || len(a.all) != 1 {
 		t.Errorf("%d messages are kept for an hour", len(a.all))
 	}
 	if _, err := split(make([]byte, MaxMessage+1)); err == nil {
-		t.Error("a message that is too large is sent")
+		t.Error("a message that is too large is accepted")
 	}
 }

@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-const patient = time.Minute
+const replyTimeout = time.Minute
 
 // namespace is a namespace in which members send each other requests.
 type namespace struct {
@@ -54,7 +54,7 @@ func (n *namespace) find(name, version string, newest bool) (pool.Found, error) 
 		err error
 	}
 	got := make(chan found, 1)
-	n.caller.Find(name, version, newest, patient, func(f pool.Found, err error) { got <- found{f, err} })
+	n.caller.Find(name, version, newest, replyTimeout, func(f pool.Found, err error) { got <- found{f, err} })
 	f := <-got
 	return f.Found, f.err
 }
@@ -120,7 +120,7 @@ func TestMemberIsFoundByOrchestrationAndVersion(t *testing.T) {
 	if _, err := n.find("bills.v", "", true); !errors.Is(err, pool.ErrNobody) {
 		t.Errorf("a member that has left is found: %v", err)
 	}
-	if _, err := n.send(at.At, pool.Request{Query: &pool.Query{}}, patient); !errors.Is(err, pool.ErrNobody) {
+	if _, err := n.send(at.At, pool.Request{Query: &pool.Query{}}, replyTimeout); !errors.Is(err, pool.ErrNobody) {
 		t.Errorf("a member that has left received a request: %v", err)
 	}
 }
@@ -156,8 +156,8 @@ func TestReplyIsAppliedOnceAndWhileItsRequestIsOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	twice := pool.Request{Query: &pool.Query{Query: "twice", Payload: history.Payload{Type: "t", Data: large}}}
-	for range 2 { // the second one shows that nothing of the first one remains
-		b, err := n.send(f.At, twice, patient)
+	for range 2 { // the second one shows that no part of the first one remains
+		b, err := n.send(f.At, twice, replyTimeout)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -169,10 +169,10 @@ func TestReplyIsAppliedOnceAndWhileItsRequestIsOpen(t *testing.T) {
 		t.Errorf("without an answer: %v", err)
 	}
 	(<-late)()
-	if _, err := n.send(f.At, twice, patient); err != nil {
+	if _, err := n.send(f.At, twice, replyTimeout); err != nil {
 		t.Errorf("after a late answer: %v", err)
 	}
-	b, err := n.send(f.At, pool.Request{Query: &pool.Query{Query: "large"}}, patient)
+	b, err := n.send(f.At, pool.Request{Query: &pool.Query{Query: "large"}}, replyTimeout)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +180,7 @@ func TestReplyIsAppliedOnceAndWhileItsRequestIsOpen(t *testing.T) {
 		t.Errorf("an answer that is too large: %+v, %v", a, err)
 	}
 	twice.Query.Payload.Data = make([]byte, pool.MaxMessage)
-	if _, err := n.send(f.At, twice, patient); !errors.Is(err, pool.ErrTooLarge) {
+	if _, err := n.send(f.At, twice, replyTimeout); !errors.Is(err, pool.ErrTooLarge) {
 		t.Errorf("a request that is too large: %v", err)
 	}
 }
@@ -230,7 +230,7 @@ func FuzzMembers(f *testing.F) {
 		if r, err := pool.DecodeRequest(b); err == nil {
 			again, err := pool.DecodeRequest(r.Encode(""))
 			if err != nil || !bytes.Equal(again.Encode(""), r.Encode("")) {
-				t.Errorf("%+v is not what it was: %v", r, err)
+				t.Errorf("%+v differs after a round trip: %v", r, err)
 			}
 		}
 		if a, err := pool.DecodeAnswer(b); err == nil {

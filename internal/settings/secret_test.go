@@ -191,7 +191,7 @@ func TestNATSConnectionOutlastsAReplacedPassword(t *testing.T) {
 			if err := srv.ReloadOptions(&next); err != nil {
 				t.Fatal(err)
 			}
-			for range 3 { // nats.go gives up after the second by default
+			for range 3 { // by default, nats.go closes the connection after the second
 				<-refused
 			}
 			rewrite(t, path, "new")

@@ -78,7 +78,7 @@ func TestHelpShowsEverySettingWithItsVariable(t *testing.T) {
 		`--nats="nats://127.0.0.1:4222"`, `--redis="redis://127.0.0.1:6379"`, `--namespace="default"`,
 	} {
 		if !strings.Contains(out, want) {
-			t.Errorf("the help lacks %s:\n%s", want, out)
+			t.Errorf("%s is missing in the help:\n%s", want, out)
 		}
 	}
 }
@@ -210,7 +210,7 @@ func TestEvictingRedisIsRefusedWithTheReason(t *testing.T) {
 	}
 	oneLine(t, err, r.URL(), "allkeys-lru")
 
-	t.Run("also where CONFIG is forbidden and only INFO has the policy", func(t *testing.T) {
+	t.Run("the policy is read from INFO if CONFIG is forbidden", func(t *testing.T) {
 		if err := acl(t, rdb, "quiet", "-config"); err != nil {
 			t.Fatal(err)
 		}
@@ -219,7 +219,7 @@ func TestEvictingRedisIsRefusedWithTheReason(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	})
-	t.Run("but one that does not report its policy is used with a warning", func(t *testing.T) {
+	t.Run("a Redis that does not report its policy is used with a warning", func(t *testing.T) {
 		if err := acl(t, rdb, "mute", "-config", "-info"); err != nil {
 			t.Fatal(err)
 		}

@@ -10,19 +10,19 @@ import (
 func TestHealthIsReadForAllRequestsAlthoughTheFirstIsCancelled(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	ask := func(ctx context.Context) *request.StoreHealth {
+	read := func(ctx context.Context) *request.StoreHealth {
 		r := new(request.StoreHealth)
 		if err := ctx.Err(); err != nil {
 			r.RedisError = err.Error()
 		}
 		return r
 	}
-	if got := new(storeHealth).get(ctx, ask); got.RedisError != "" {
+	if got := new(storeHealth).get(ctx, read); got.RedisError != "" {
 		t.Errorf("the state of Redis is %q", got.RedisError)
 	}
 }
 
-func TestStartAfterADelayedInstanceIsTakenHoweverLongTheInboxIs(t *testing.T) {
+func TestStartAfterADelayedInstanceIsReadFromAnInboxOfAnyLength(t *testing.T) {
 	for _, c := range []struct {
 		at                 int
 		delayed, truncated bool

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestInstanceWithoutCodeAnywhereDoesNotDeclineAgain(t *testing.T) {
+func TestInstanceWithoutCodeAnywhereIsNotDeclinedAgain(t *testing.T) {
 	var d declines
 	now := time.Now()
 	unregistered := reason{"order-1", "unregistered"}
@@ -18,16 +18,16 @@ func TestInstanceWithoutCodeAnywhereDoesNotDeclineAgain(t *testing.T) {
 	expect("first", unregistered, "t1", true)
 	now = now.Add(time.Hour)
 	expect("an hour later, in the same tenure", unregistered, "t1", true)
-	expect("it has come back", unregistered, "t2", false)
+	expect("it has returned", unregistered, "t2", false)
 	expect("another instance", reason{"order-2", "unregistered"}, "t2", true)
 	expect("another cause", reason{"order-1", "sealed"}, "t2", true)
 	now = now.Add(firstDeclinePause - time.Second)
-	expect("within the rest", unregistered, "t2", false)
+	expect("within the pause", unregistered, "t2", false)
 	now = now.Add(time.Second)
-	expect("after the rest", unregistered, "t2", true)
-	expect("it has come back again", unregistered, "t3", false)
+	expect("after the pause", unregistered, "t2", true)
+	expect("it has returned again", unregistered, "t3", false)
 	now = now.Add(firstDeclinePause)
-	expect("the rest is twice as long", unregistered, "t3", false)
+	expect("the pause is twice as long", unregistered, "t3", false)
 	now = now.Add(firstDeclinePause)
 	expect("after it", unregistered, "t3", true)
 	for range 20 {

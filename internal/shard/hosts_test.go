@@ -23,20 +23,20 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// hostWorld is a member that has an orchestration, and the caller of an owner that does not have it.
-type hostWorld struct {
-	*objectWorld
+// hostHarness is a member that has an orchestration, and the caller of an owner that does not have it.
+type hostHarness struct {
+	*objectHarness
 
 	host    *host
 	found   pool.Found
 	entered chan struct{} // receives at the beginning of each turn
-	release func()        // lets all turns continue
+	release func()        // ends the wait of all turns
 }
 
-func newHostWorld(t *testing.T) *hostWorld {
+func newHostHarness(t *testing.T) *hostHarness {
 	t.Helper()
 	released := make(chan struct{})
-	w := &hostWorld{objectWorld: newObjectWorld(t), entered: make(chan struct{}, 8), release: sync.OnceFunc(func() { close(released) })}
+	w := &hostHarness{objectHarness: newObjectHarness(t), entered: make(chan struct{}, 8), release: sync.OnceFunc(func() { close(released) })}
 	large := pawl.NewOrchestration[int, string]("large").Do(func(*pawl.Context, int) (string, error) {
 		w.entered <- struct{}{}
 		<-released
@@ -65,7 +65,7 @@ type foundMember struct {
 	err error
 }
 
-func (w *hostWorld) find(name string) (pool.Found, error) {
+func (w *hostHarness) find(name string) (pool.Found, error) {
 	got := make(chan foundMember, 1)
 	findMember(w.Process, name, "", true, func(f pool.Found, err error) { got <- foundMember{f, err} })
 	f := <-got
@@ -73,7 +73,7 @@ func (w *hostWorld) find(name string) (pool.Found, error) {
 }
 
 // turn requests the first turn of an instance.
-func (w *hostWorld) turn(id string) <-chan *pool.Answer {
+func (w *hostHarness) turn(id string) <-chan *pool.Answer {
 	start := &history.Started{Name: "large", Payload: history.Payload{Type: history.TypeJSON, Data: []byte("1")}, Execution: 1}
 	r := pool.Request{Turn: &pool.Turn{ID: "t" + id, Given: core.Given{
 		Source: core.Source{Name: "large"}, Identity: history.Identity{Instance: id, Execution: 1}, Inputs: []core.Unread{{ID: "1.1", Ev: start}}, Now: 1,
@@ -81,7 +81,7 @@ func (w *hostWorld) turn(id string) <-chan *pool.Answer {
 	return w.send(r, time.Minute)
 }
 
-func (w *hostWorld) send(r pool.Request, within time.Duration) <-chan *pool.Answer {
+func (w *hostHarness) send(r pool.Request, within time.Duration) <-chan *pool.Answer {
 	got := make(chan *pool.Answer, 1)
 	w.caller.Send(w.found.At, r.Encode(""), within, func(b []byte, err error) {
 		if err != nil {
@@ -101,7 +101,7 @@ func (w *hostWorld) send(r pool.Request, within time.Duration) <-chan *pool.Answ
 // requests again after earlier ones are answered.
 func TestMemberWithTooManyRequestsIsBusy(t *testing.T) {
 	t.Parallel()
-	w := newHostWorld(t)
+	w := newHostHarness(t)
 	fill := func(requests, bytes int) {
 		w.host.mu.Lock()
 		defer w.host.mu.Unlock()
@@ -141,7 +141,7 @@ func TestStoppingMemberFinishesItsTurns(t *testing.T) {
 	for name, inTime := range map[string]bool{"in time": true, "late": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newHostWorld(t)
+			w := newHostHarness(t)
 			answer := w.turn("i")
 			<-w.entered
 			closed := make(chan struct{})
@@ -166,10 +166,10 @@ func TestStoppingMemberFinishesItsTurns(t *testing.T) {
 // TestSearchForCodeIsRepeatedOnce holds that an owner repeats a search without an answer once: the message may have been lost.
 func TestSearchForCodeIsRepeatedOnce(t *testing.T) {
 	t.Parallel()
-	w := newHostWorld(t)
+	w := newHostHarness(t)
 	searches := make(chan struct{}, 8)
 	lost := 1
-	sub, err := w.conn.ServeCode("shy", "", true, func() []byte {
+	sub, err := w.conn.ServeCode("unanswered", "", true, func() []byte {
 		if searches <- struct{}{}; len(searches) <= lost {
 			return []byte("no part of a message")
 		}
@@ -178,11 +178,11 @@ func TestSearchForCodeIsRepeatedOnce(t *testing.T) {
 	})
 	w.ok(err)
 	t.Cleanup(sub.Stop)
-	if f, err := w.find("shy"); err != nil || f.Version != "3" || len(searches) != 2 {
+	if f, err := w.find("unanswered"); err != nil || f.Version != "3" || len(searches) != 2 {
 		t.Errorf("%+v, %v, after %d searches", f, err, len(searches))
 	}
 	lost = 8
-	if f, err := w.find("shy"); !errors.Is(err, pool.ErrUnanswered) || len(searches) != 4 {
+	if f, err := w.find("unanswered"); !errors.Is(err, pool.ErrUnanswered) || len(searches) != 4 {
 		t.Errorf("%+v, %v, after %d searches", f, err, len(searches))
 	}
 }
@@ -239,6 +239,6 @@ func TestPartitionIsNotDeclinedForATurnOfAnotherMember(t *testing.T) {
 	s.remoteTurns["i"] = again
 	s.guestDone(again)
 	if s.declineFor(stalled); len(s.process.declines.all) != 1 {
-		t.Error("not declined for a turn of its own")
+		t.Error("not declined for its own turn")
 	}
 }

@@ -23,8 +23,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// objectWorld is an object store with a collector, and without owners of partitions.
-type objectWorld struct {
+// objectHarness is an object store with a collector, and without owners of partitions.
+type objectHarness struct {
 	t     *testing.T
 	conn  *queue.Conn
 	js    jetstream.JetStream
@@ -33,9 +33,9 @@ type objectWorld struct {
 	objectCollector
 }
 
-func newObjectWorld(t *testing.T) *objectWorld {
+func newObjectHarness(t *testing.T) *objectHarness {
 	t.Helper()
-	w := &objectWorld{t: t, space: redisx.NewSpace("default")}
+	w := &objectHarness{t: t, space: redisx.NewSpace("default")}
 	_, w.rdb = redistest.MiniClient(t)
 	nc := natstest.Dial(t, natstest.Start(t).ClientURL())
 	js, err := jetstream.New(nc)
@@ -57,7 +57,7 @@ func newObjectWorld(t *testing.T) *objectWorld {
 	return w
 }
 
-func (w *objectWorld) ok(err error) {
+func (w *objectHarness) ok(err error) {
 	w.t.Helper()
 	if err != nil {
 		w.t.Fatal(err)
@@ -66,11 +66,11 @@ func (w *objectWorld) ok(err error) {
 
 func objectName(of string) string { return pawlcodec.ByOrchestrator + "." + strings.Repeat(of, 32) }
 
-func (w *objectWorld) put(of string, owners ...string) error {
+func (w *objectHarness) put(of string, owners ...string) error {
 	return w.conn.PutObject(w.t.Context(), pawlcodec.Object{Name: objectName(of), Owners: owners, Body: make([]byte, 600<<10)})
 }
 
-func (w *objectWorld) listed() (all []queue.StoredObject) {
+func (w *objectHarness) listed() (all []queue.StoredObject) {
 	w.t.Helper()
 	w.ok(w.conn.Objects(w.t.Context(), 0, func(page []queue.StoredObject) error {
 		all = append(all, page...)
@@ -80,7 +80,7 @@ func (w *objectWorld) listed() (all []queue.StoredObject) {
 }
 
 // round collects once and compares what is stored: "a" is an object, "a!" a marked object, and "-a!" a mark without an object.
-func (w *objectWorld) round(want string) {
+func (w *objectHarness) round(want string) {
 	w.t.Helper()
 	w.ok(w.collect(w.t.Context()))
 	marks, err := w.conn.Marked(w.t.Context())
@@ -103,12 +103,12 @@ func (w *objectWorld) round(want string) {
 	}
 }
 
-// TestObjectIsRemovedWhenNoOwnerMentionsIt: an object that a crash left without a reference, and one whose instances were removed, are removed by
-// the second round that finds no reference; one that an instance mentions stays. A partition that does not apply its inputs retains its objects,
-// and delays no others; one that is always behind, but applies its inputs, retains none.
-func TestObjectIsRemovedWhenNoOwnerMentionsIt(t *testing.T) {
+// TestObjectIsRemovedWhenNoInstanceRefersToIt: an object that a crash left without a reference, and one whose instances were removed, are removed by
+// the second round that finds no reference; one that an instance refers to is kept. A partition that does not apply its inputs retains its objects,
+// and delays no others; one that always lags, but applies its inputs, retains none.
+func TestObjectIsRemovedWhenNoInstanceRefersToIt(t *testing.T) {
 	t.Parallel()
-	w := newObjectWorld(t)
+	w := newObjectHarness(t)
 	here := "here"
 	for w.conn.PartitionOf(here) == w.conn.PartitionOf("gone") {
 		here += "e"
@@ -145,7 +145,7 @@ func TestObjectIsRemovedWhenNoOwnerMentionsIt(t *testing.T) {
 // TestObjectThatIsWrittenAgainIsNotRemoved: a turn that is decided again, long after the first time, writes objects that are about to be removed.
 func TestObjectThatIsWrittenAgainIsNotRemoved(t *testing.T) {
 	t.Parallel()
-	w := newObjectWorld(t)
+	w := newObjectHarness(t)
 	w.ok(w.put("a", "i"))
 	w.round("[a!]")
 	if err := w.put("a", "i"); !errors.Is(err, queue.ErrRemoving) {
@@ -166,7 +166,7 @@ func TestObjectThatIsWrittenAgainIsNotRemoved(t *testing.T) {
 // TestObjectInSmallPartsIsRefused: otherwise a foreign writer could make a partition read 64 million parts.
 func TestObjectInSmallPartsIsRefused(t *testing.T) {
 	t.Parallel()
-	w := newObjectWorld(t)
+	w := newObjectHarness(t)
 	for n := range 3 {
 		_, err := w.js.Publish(t.Context(), fmt.Sprintf("pawl.default.object.%s.%d", objectName("a"), n), []byte("x"))
 		w.ok(err)
@@ -179,7 +179,7 @@ func TestObjectInSmallPartsIsRefused(t *testing.T) {
 // TestObjectOfManyOwnersIsRefused: a round reads each owner.
 func TestObjectOfManyOwnersIsRefused(t *testing.T) {
 	t.Parallel()
-	w := newObjectWorld(t)
+	w := newObjectHarness(t)
 	if err := w.put("a", make([]string, 100)...); err == nil || len(w.listed()) > 0 {
 		t.Errorf("stored for 100 owners: %v", err)
 	}
@@ -188,7 +188,7 @@ func TestObjectOfManyOwnersIsRefused(t *testing.T) {
 // TestMissingObjectsDoNotDelayAPartition: its turner waits once for a lagging server, not for each of a hundred objects, which would take 50 s.
 func TestMissingObjectsDoNotDelayAPartition(t *testing.T) {
 	t.Parallel()
-	w := newObjectWorld(t)
+	w := newObjectHarness(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 25*time.Second)
 	defer cancel()
 	for range 100 {
@@ -205,7 +205,7 @@ func TestMissingObjectsDoNotDelayAPartition(t *testing.T) {
 // with the shard does not count as a timeout.
 func TestStoreThatDoesNotAnswerIsNotCalledAgainAtOnce(t *testing.T) {
 	t.Parallel()
-	w := newObjectWorld(t)
+	w := newObjectHarness(t)
 	w.ok(w.put("a", "i"))
 	life, end := context.WithCancel(t.Context())
 	s := &shell{process: w.Process, life: life, turns: &turner{}}
@@ -240,10 +240,10 @@ func TestStoreThatDoesNotAnswerIsNotCalledAgainAtOnce(t *testing.T) {
 	}
 }
 
-// TestMarksOutliveARollback: young objects are skipped, an object is removed when its mark is old, and the mark stays for the same time after that.
+// TestMarksOutliveARollback: young objects are skipped, an object is removed when its mark is old, and the mark stays for the same time after the removal.
 func TestMarksOutliveARollback(t *testing.T) {
 	t.Parallel()
-	w := newObjectWorld(t)
+	w := newObjectHarness(t)
 	w.ok(w.put("a", "i"))
 	w.age, w.markedFor = time.Hour, time.Hour
 	w.round("[a]")
@@ -261,7 +261,7 @@ func TestMarksOutliveARollback(t *testing.T) {
 // TestSizeOfTheObjectStoreIsMeasured: only while the process owns partition 0.
 func TestSizeOfTheObjectStoreIsMeasured(t *testing.T) {
 	t.Parallel()
-	w := newObjectWorld(t)
+	w := newObjectHarness(t)
 	w.ok(w.put("a", "i"))
 	reg := prometheus.NewPedanticRegistry()
 	w.ok(reg.Register(w.met.objectsBytes))

@@ -13,7 +13,7 @@ import (
 	"github.com/pawlrun/pawl/internal/timers"
 )
 
-// step is a job made of functions.
+// step is a job that consists of functions.
 type step struct{ run, givenUp, ended func() }
 
 func (s step) work()    { s.run() }
@@ -49,20 +49,20 @@ func TestJobAfterABlockedOneRunsOnceThatIsAbandoned(t *testing.T) {
 	<-late
 }
 
-// TestTurnsThatReadManyLargePayloadsRunOneAfterTheOther bounds memory: what a replay has received stays there until its turn ends. With one place,
+// TestTurnsThatReadManyLargePayloadsRunOneAfterTheOther bounds memory: what a replay has received stays there until its turn ends. With one slot,
 // the second large turn waits until the first one has ended or is abandoned; a small turn does not wait.
 func TestTurnsThatReadManyLargePayloadsRunOneAfterTheOther(t *testing.T) {
 	for _, blocks := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			places, end := make(chan struct{}, 1), make(chan struct{})
+			slots, end := make(chan struct{}, 1), make(chan struct{})
 			ticks := timers.NewTicker(watchTick)
 			first, second, small := newTurner(ticks), newTurner(ticks), newTurner(ticks)
 			var reading [3]atomic.Bool
 			read := func(turns *turner, n, bytes int, until chan struct{}) {
 				turns.do(step{
 					run: func() {
-						for range 3 { // a turn takes at most one place
-							if err := turns.enlarge(t.Context(), places, bytes/2); err != nil {
+						for range 3 { // a turn takes at most one slot
+							if err := turns.enlarge(t.Context(), slots, bytes/2); err != nil {
 								t.Error(err)
 							}
 						}
@@ -97,8 +97,8 @@ func TestTurnsThatReadManyLargePayloadsRunOneAfterTheOther(t *testing.T) {
 				turns.close()
 			}
 			synctest.Wait()
-			if len(places) != 0 {
-				t.Errorf("%d places are lost", len(places))
+			if len(slots) != 0 {
+				t.Errorf("%d slots are lost", len(slots))
 			}
 		})
 	}

@@ -120,7 +120,7 @@ func drawLimit(t *rapid.T) *history.Limit {
 	}
 	return &history.Limit{
 		Name: "g" + rapid.String().Draw(t, "limit"), Ticket: rapid.String().Draw(t, "ticket"), Waiting: rapid.Bool().Draw(t, "waits"), Retain: rapid.Bool().Draw(t, "keep"),
-		HeldByAncestor: rapid.String().Draw(t, "under"),
+		HeldByAncestor: rapid.String().Draw(t, "ancestor"),
 		WaitingSince:   rapid.Int64().Draw(t, "since"),
 		Declared:       history.Declared{Action: policy("action"), Group: rapid.String().Draw(t, "group"), GroupPolicy: policy("of")},
 	}
@@ -297,7 +297,7 @@ func TestCorruptBytesAreErrCorrupt(t *testing.T) {
 		}
 	}()
 	for what, b := range map[string][]byte{
-		"nothing":                        {},
+		"no bytes":                       {},
 		"not an array":                   {0x01},
 		"nil":                            {0xc0},
 		"empty array":                    {0x90},
@@ -305,7 +305,7 @@ func TestCorruptBytesAreErrCorrupt(t *testing.T) {
 		"kind zero":                      {0x93, 0x01, 0x00, 0x00},
 		"cut":                            whole[:len(whole)-1],
 		"trailing bytes":                 append(append([]byte{}, whole...), 0),
-		"a text for a number":            {0x93, 0x01, 0xa1, 'x', 0x00},
+		"a string for a number":          {0x93, 0x01, 0xa1, 'x', 0x00},
 		"a reason over 255":              {0x97, 0x01, 0x07, 0x00, 0x01, 0xcd, 0x01, 0x02, 0xa0, 0xa0},
 		"a count over 32 bits":           {0x98, 0x01, 0x05, 0x00, 0x01, 0xc0, 0xc0, 0xa0, 0xcf, 0, 0, 0, 1, 0, 0, 0, 0},
 		"an array of 4 billion for type": {0x95, 0x01, 0x0b, 0x00, 0xdd, 0xff, 0xff, 0xff, 0xff, 0xc0},

@@ -84,17 +84,17 @@ func TestImportWithInvalidExecutionNumbersIsRejected(t *testing.T) {
 		hundred[i] = uint64(i) + 1
 	}
 	for name, events := range map[string][]history.Event{
-		"execution 0":                        {started(0)},
-		"the last execution":                 {started(1<<64 - 1)},
-		"an execution beyond 2^32":           {started(1 << 32)},
-		"rewound to 2^62":                    append([]history.Event{started(1)}, rewound(1<<62)...),
-		"rewound too often":                  append([]history.Event{started(1)}, rewound(5000)...),
-		"rewound to its own execution":       append([]history.Event{started(2)}, rewound(2)...),
-		"rewound backward":                   append([]history.Event{started(1)}, rewound(3, 2)...),
-		"recorded elsewhere to the last one": {started(3, 1<<64-1)},
-		"recorded elsewhere afterwards":      {started(3, 4)},
-		"recorded in no order":               {started(9, 3, 2)},
-		"recorded in a hundred places":       {started(200, hundred...)},
+		"execution 0":                                 {started(0)},
+		"the last execution":                          {started(1<<64 - 1)},
+		"an execution beyond 2^32":                    {started(1 << 32)},
+		"rewound to 2^62":                             append([]history.Event{started(1)}, rewound(1<<62)...),
+		"rewound too often":                           append([]history.Event{started(1)}, rewound(5000)...),
+		"rewound to its own execution":                append([]history.Event{started(2)}, rewound(2)...),
+		"rewound backward":                            append([]history.Event{started(1)}, rewound(3, 2)...),
+		"recorded elsewhere up to the last execution": {started(3, 1<<64-1)},
+		"recorded elsewhere afterwards":               {started(3, 4)},
+		"recorded in no order":                        {started(9, 3, 2)},
+		"recorded in a hundred places":                {started(200, hundred...)},
 	} {
 		if _, err := adopted(deflated(t, exported(t, events...))); !errors.Is(err, history.ErrNoImport) {
 			t.Errorf("%s: %v", name, err)

@@ -99,7 +99,7 @@ func TestEveryRuleHasItsViolation(t *testing.T) {
 		"no start":                  {numbered(schedule(), schedule())[:1], 1, "must be the first"},
 		"two starts":                {numbered(start(), start(), schedule()), 2, "only the first"},
 		"a gap":                     {append(numbered(start(), schedule(), schedule(), done(2))[:2], numbered(start(), schedule(), schedule(), done(2))[3]), 4, "not dense"},
-		"a child left behind":       {numbered(start(), child(), &history.ContinuedAsNew{})[:3], 3, "child 2 outstanding"},
+		"an outstanding child":      {numbered(start(), child(), &history.ContinuedAsNew{})[:3], 3, "child 2 outstanding"},
 		"a child of another effect": {numbered(start(), child(), &history.ChildFailed{Scheduled: 2, Effect: "f"}, schedule())[:3], 3, "another effect"},
 		"a child ended twice":       {numbered(start(), child(), &history.ChildCompleted{Scheduled: 2, Effect: "e"}, &history.ChildCancelRequested{Scheduled: 2}), 4, "cancels child 2"},
 		"after the end":             {numbered(start(), &history.Completed{}, schedule()), 3, "follows the end, event 2"},
@@ -109,10 +109,10 @@ func TestEveryRuleHasItsViolation(t *testing.T) {
 		"cancelled, then done": {
 			numbered(start(), schedule(), &history.ActivityCancelRequested{Scheduled: 2}, done(2), &history.Completed{}), 4, "completes activity 2",
 		},
-		"no timer":         {numbered(start(), &history.TimerFired{Timer: 2}), 2, "fires timer 2"},
-		"fired twice":      {numbered(start(), &history.TimerScheduled{}, &history.TimerFired{Timer: 2}, &history.TimerFired{Timer: 2}), 4, "fires timer 2"},
-		"cancelled timer":  {numbered(start(), &history.TimerScheduled{}, &history.TimerFired{Timer: 2}, &history.TimerCancelled{Timer: 2}), 4, "cancels timer 2"},
-		"ends outstanding": {numbered(start(), schedule(), &history.Completed{}), 3, "1 activities outstanding"},
+		"no timer":                         {numbered(start(), &history.TimerFired{Timer: 2}), 2, "fires timer 2"},
+		"fired twice":                      {numbered(start(), &history.TimerScheduled{}, &history.TimerFired{Timer: 2}, &history.TimerFired{Timer: 2}), 4, "fires timer 2"},
+		"cancelled timer":                  {numbered(start(), &history.TimerScheduled{}, &history.TimerFired{Timer: 2}, &history.TimerCancelled{Timer: 2}), 4, "cancels timer 2"},
+		"ends with outstanding activities": {numbered(start(), schedule(), &history.Completed{}), 3, "1 activities outstanding"},
 	} {
 		_, bad := history.Check(c.events)
 		var v *history.Violation
@@ -189,19 +189,19 @@ func TestOutstandingIsScheduledMinusSettled(t *testing.T) {
 		for id := uint64(1); id <= rapid.Uint64Range(1, 60).Draw(t, "length"); id++ {
 			activities, running := keys()
 			var e history.Event = &history.EventReceived{}
-			switch what := rapid.IntRange(0, 5).Draw(t, "what"); {
+			switch kind := rapid.IntRange(0, 5).Draw(t, "kind"); {
 			case id == 1:
 				e = start()
-			case what == 0:
+			case kind == 0:
 				e, open[id] = schedule(), true
-			case what == 1:
+			case kind == 1:
 				at := rapid.Int64Range(0, 9).Draw(t, "fire at")
 				e, timers[id] = &history.TimerScheduled{FireAt: at}, at
-			case what == 2 && len(activities) > 0:
+			case kind == 2 && len(activities) > 0:
 				a := pick(activities)
 				e = rapid.SampledFrom([]history.Event{done(a), &history.ActivityFailed{Scheduled: a}, &history.ActivityCancelRequested{Scheduled: a}}).Draw(t, "end")
 				delete(open, a)
-			case what == 3 && len(running) > 0:
+			case kind == 3 && len(running) > 0:
 				r := pick(running)
 				e = rapid.SampledFrom([]history.Event{&history.TimerFired{Timer: r}, &history.TimerCancelled{Timer: r}}).Draw(t, "end")
 				delete(timers, r)

@@ -38,7 +38,7 @@ func fold(t *testing.T, events ...history.Event) *history.State {
 func checkTickets(t *testing.T, s *history.State, tickets, released []string) {
 	t.Helper()
 	if got := ids(s.Tickets()); !slices.Equal(got, tickets) || s.TicketLen() != len(tickets) {
-		t.Fatalf("required: %q, want %q", got, tickets)
+		t.Fatalf("tickets %q, want %q", got, tickets)
 	}
 	if got := ids(s.TakeReleased()); !slices.Equal(got, released) {
 		t.Fatalf("released: %q, want %q", got, released)
@@ -153,7 +153,7 @@ func TestDeclarationRoundTrips(t *testing.T) {
 		}
 	}
 	if _, err := history.DecodeDeclared([]byte{0xc1}); err == nil {
-		t.Error("garbage is read")
+		t.Error("invalid bytes are accepted")
 	}
 }
 

@@ -145,7 +145,7 @@ func TestHintBeforeClaimReplyIsApplied(t *testing.T) {
 	other := b.held(k, claimOf(2, "t"), time.Hour)
 	third := b.held(k, claimOf(3, "t"), time.Hour)
 	k.Hint(lease.Hint{Instance: "order:42", Effect: "e3"})
-	b.until("asked", func() bool { return k.Counts().Renewed == 1 })
+	b.until("renewed", func() bool { return k.Counts().Renewed == 1 })
 	b.notCancelled(other)
 	b.notCancelled(third)
 }
@@ -159,7 +159,7 @@ func TestForgedHintHasNoEffect(t *testing.T) {
 	h := b.held(k, claimOf(1, "t"), span)
 	k.Hint(lease.Hint{Instance: "order:42", Effect: "e1", Cause: cancel.Cancelled{Reason: cancel.Purged, By: "mallory"}})
 	k.Hint(lease.Hint{Instance: "another", Effect: "e1"}, lease.Hint{Instance: "order:42", Effect: "none"})
-	b.until("asked", func() bool { return k.Counts().Renewed > 0 })
+	b.until("renewed", func() bool { return k.Counts().Renewed > 0 })
 	b.notCancelled(h)
 	b.cancel(ref(1)) // the cause of the forged hint must not be used for this cancellation
 	b.want("reason", b.cause(h).Reason, cancel.LostSelect)

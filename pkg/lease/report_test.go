@@ -39,22 +39,22 @@ func reportOf(activity uint64, how lease.Ending, after int64) lease.Reported {
 
 func TestReportsHaveTheEndsOfActivities(t *testing.T) {
 	cases := map[string]func(*harness){
-		"no purged data reappears": func(b *harness) {
+		"no report is written for a purged instance": func(b *harness) {
 			b.report(ref(1), reportOf(1, lease.Stopped, 5))
 			if n := b.rdb.Exists(b.Context(), b.space.Part(3).Reports("order:42", 1)).Val(); n > 0 {
 				b.Fatal("a report was written for an instance that does not exist")
 			}
 		},
-		"a second delivery that finds no lease does not hide how the activity ended": func(b *harness) {
+		"a report of a second delivery without a lease does not replace another": func(b *harness) {
 			b.must(b.rdb.HSet(b.Context(), b.space.Part(3).Instance("order:42"), "execution", "1").Err())
 			b.report(ref(1), reportOf(1, lease.Stopped, 5))
 			b.report(ref(1), reportOf(1, lease.NeverStarted, 0), reportOf(2, lease.NeverStarted, 0))
-			b.want("how", b.reports(ref(1))["1"], lease.Report{Ending: lease.Stopped, AfterMS: 5, Worker: "w-1", At: 1_790_000_000_123})
-			b.want("how", b.reports(ref(1))["2"].Ending, lease.NeverStarted)
+			b.want("ending", b.reports(ref(1))["1"], lease.Report{Ending: lease.Stopped, AfterMS: 5, Worker: "w-1", At: 1_790_000_000_123})
+			b.want("ending", b.reports(ref(1))["2"].Ending, lease.NeverStarted)
 			b.report(ref(1), reportOf(2, lease.Abandoned, 10_000)) // it replaces an earlier NeverStarted
-			b.want("how", b.reports(ref(1))["2"].Ending, lease.Abandoned)
+			b.want("ending", b.reports(ref(1))["2"].Ending, lease.Abandoned)
 		},
-		"nothing is written for an execution that is no longer retained": func(b *harness) {
+		"no report is written for an execution that is not retained": func(b *harness) {
 			b.must(b.rdb.HSet(b.Context(), b.space.Part(3).Instance("order:42"), "execution", "3").Err())
 			for execution, written := range map[uint64]int{1: 0, 2: 1, 3: 1, 4: 0} {
 				r := ref(1)
@@ -72,7 +72,7 @@ func TestReportsHaveTheEndsOfActivities(t *testing.T) {
 			b.report(ref(1), all...)
 			b.want("reports", len(b.reports(ref(1))), lease.MaxReports)
 		},
-		"a read reports what is required and claims nothing": func(b *harness) {
+		"Required reports the leases that exist and claims none": func(b *harness) {
 			b.create(ref(1))
 			b.create(ref(2))
 			b.wantClaim(claimOf(2, "t"), lease.Acquired, 1)

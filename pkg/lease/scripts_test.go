@@ -182,28 +182,28 @@ func (b *harness) untouched(r lease.Ref) {
 
 func TestLeaseHasOneHolder(t *testing.T) {
 	cases := map[string]func(*harness){
-		"a free lease is claimed, and records by whom and until when":                   freeIsClaimed,
-		"the same token again is the same claim, uncounted":                             sameTokenAgain,
-		"a held lease cannot be claimed":                                                heldIsHeld,
-		"an expired claim can be taken, and counts":                                     expiredIsTaken,
-		"a claim that lasts longer than it can was made before the clock stepped back":  clockSteppedBack,
+		"a claim of a free lease records its worker and its expiry":                     freeIsClaimed,
+		"a repeated claim with the same token is the same claim, uncounted":             sameTokenAgain,
+		"a held lease cannot be claimed":                                                heldCannotBeClaimed,
+		"a lease whose claim has expired can be claimed, and the claim is counted":      expiredIsTaken,
+		"a claim that expires too late, after a step back of the clock, has expired":    clockSteppedBack,
 		"a lease that was claimed too often is exhausted":                               exhausted,
 		"an activity cancelled before it was claimed cannot be claimed":                 cancelledBeforeClaim,
 		"a lease for another effect is gone for claims of this one":                     otherEffect,
 		"ack deletes the lease and pushes the completion":                               ackPushes,
-		"ack of a missing lease pushes nothing":                                         ackOfNothing,
+		"ack of a missing lease pushes nothing":                                         ackOfMissing,
 		"ack after expiry is refused and writes nothing":                                ackAfterExpiry,
 		"renewal after expiry is refused":                                               renewAfterExpiry,
-		"of two workers with one lease only the second one's completion is accepted":    stolen,
-		"deleted and created again, the old token is worthless":                         createdAgain,
-		"cancelled after its completion was acked, the completion stands":               cancelledAfterAck,
-		"only the completion that finds the inbox empty advances the wakeup":            onlyFirstAdvances,
+		"after a second worker has claimed a lease, only its completion is accepted":    stolen,
+		"a token of a deleted lease is invalid after the lease is created again":        createdAgain,
+		"a cancellation after the ack keeps the completion":                             cancelledAfterAck,
+		"only a completion that is pushed to an empty inbox advances the wakeup":        onlyFirstAdvances,
 		"workers advance a wakeup and never delay it":                                   neverDelayed,
-		"abandoned uncounted, a claim is not counted, and the count is never negative":  releaseUncounted,
+		"an uncounted release decrements the number of claims, never below zero":        releaseUncounted,
 		"a counted release frees the lease, and its task is dispatched after the delay": releaseCounted,
-		"abandon by a worker that lost the lease changes nothing":                       releaseLost,
-		"five hundred renewals in one script are answered each for itself":              renewMany,
-		"every number that leaves Lua has all its digits":                               allDigits,
+		"a release by a worker that lost the lease changes nothing":                     releaseLost,
+		"five hundred renewals in one script have an outcome each":                      renewMany,
+		"numbers that Lua returns have all their digits":                                allDigits,
 		"the body of a completion may be any bytes":                                     anyBytes,
 	}
 	redistest.All(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -232,7 +232,7 @@ func sameTokenAgain(b *harness) {
 	b.want("until", again.Until, first.Until)
 }
 
-func heldIsHeld(b *harness) {
+func heldCannotBeClaimed(b *harness) {
 	b.create(ref(1))
 	first := b.wantClaim(claimOf(1, "t1"), lease.Acquired, 1)
 	b.want("until", b.wantClaim(claimOf(1, "t2"), lease.Held, 0).Until, first.Until)
@@ -271,14 +271,14 @@ func exhausted(b *harness) {
 func cancelledBeforeClaim(b *harness) {
 	b.wantClaim(claimOf(1, "t1"), lease.Gone, 0)
 	if f := b.fields(ref(1)); len(f) > 0 {
-		b.Fatalf("the claim made a lease: %v", f)
+		b.Fatalf("the claim created a lease: %v", f)
 	}
 }
 
 func otherEffect(b *harness) {
 	b.create(ref(1))
 	other := claimOf(1, "t1")
-	other.Effect = "e-of-a-forgotten-turn"
+	other.Effect = "e-of-a-lost-turn"
 	b.wantClaim(other, lease.Gone, 0)
 	b.wantClaim(claimOf(1, "t1"), lease.Acquired, 1)
 	b.want("ack", b.ack(other, "x").Outcome, lease.Gone)
@@ -296,7 +296,7 @@ func ackPushes(b *harness) {
 	b.want("inbox", a.Inbox, 1)
 	in := b.inbox(ref(1))
 	b.want("elements", len(in), 1)
-	b.want("what Go encodes", string(a.Element.Encode()), in[0])
+	b.want("encoding in Go", string(a.Element.Encode()), in[0])
 	e, err := history.ParseElement([]byte(in[0]))
 	b.must(err)
 	b.want("element", e.ID+"|"+string(e.Body), "ae1.t1|body")
@@ -310,7 +310,7 @@ func ackPushes(b *harness) {
 	}
 }
 
-func ackOfNothing(b *harness) {
+func ackOfMissing(b *harness) {
 	b.want("ack", b.ack(claimOf(1, "t1"), "x").Outcome, lease.Gone)
 	b.untouched(ref(1))
 	b.create(ref(1)) // it is free
@@ -378,7 +378,7 @@ func onlyFirstAdvances(b *harness) {
 	a := b.ack(claimOf(1, "t1"), "x")
 	b.want("inbox", a.Inbox, 2)
 	if at, ok := b.wakeup(ref(1)); ok {
-		b.Fatalf("a wakeup at %.0f, though the inbox was not empty", at)
+		b.Fatalf("a wakeup at %.0f, although the inbox was not empty", at)
 	}
 }
 
@@ -498,6 +498,6 @@ func anyBytes(b *harness) {
 	e, err := history.ParseElement([]byte(b.inbox(ref(1))[0]))
 	b.must(err)
 	if string(e.Body) != string(body) {
-		b.Fatal("the body arrived changed")
+		b.Fatal("the body has changed")
 	}
 }

@@ -12,7 +12,7 @@ import (
 )
 
 func TestAcceptedNamesTheLastInputOfThePartitionAndALaterTime(t *testing.T) {
-	c := newStand(t).open(Options{Partitions: 4})
+	c := newHarness(t).open(Options{Partitions: 4})
 	here, there := "a", "b"
 	for c.PartitionOf(there) == c.PartitionOf(here) {
 		there += "b"
@@ -51,16 +51,16 @@ func TestAcceptedNamesTheLastInputOfThePartitionAndALaterTime(t *testing.T) {
 // The inputs after a position and all inputs are requested after each of many inputs, and in a stream that was recreated and has grown
 // beyond the position.
 func TestAcceptedAfterAPositionMatchesTheWholeStream(t *testing.T) {
-	c := newStand(t).open(Options{Partitions: 4})
-	p, known := c.PartitionOf("a"), history.Position{}
+	c := newHarness(t).open(Options{Partitions: 4})
+	p, after := c.PartitionOf("a"), history.Position{}
 	same := func() message.Accepted {
 		t.Helper()
-		got, err := c.Accepted(soon(t), p, known)
+		got, err := c.Accepted(soon(t), p, after)
 		ok(t, err)
 		whole, err := c.Accepted(soon(t), p, history.Position{})
 		ok(t, err)
-		if got.Last != whole.Last && (got.Last != history.Position{} || whole.Last.Time > known.Time) || got.End != whole.End || got.At.After(whole.At) {
-			t.Errorf("after %+v: %+v, over the whole stream: %+v", known, got, whole)
+		if got.Last != whole.Last && (got.Last != history.Position{} || whole.Last.Time > after.Time) || got.End != whole.End || got.At.After(whole.At) {
+			t.Errorf("after %+v: %+v, over the whole stream: %+v", after, got, whole)
 		}
 		return got
 	}
@@ -68,7 +68,7 @@ func TestAcceptedAfterAPositionMatchesTheWholeStream(t *testing.T) {
 		_, err := c.PublishInput(soon(t), event(string(rune('a'+i%7)), "x", strconv.Itoa(i)))
 		ok(t, err)
 		if a := same(); i%3 != 0 {
-			known = a.End
+			after = a.End
 		}
 	}
 	ok(t, c.js.DeleteStream(soon(t), c.inputs.Name))

@@ -12,24 +12,24 @@ import (
 
 // busy is a server whose JetStream is that of another server, and that replies only when the test permits it.
 type busy struct {
-	front *testServer
+	front *harness
 
-	mu     sync.Mutex
-	asked  map[string]bool // the inboxes of the requests that arrived
-	closed chan struct{}   // requests are answered once it is closed
+	mu        sync.Mutex
+	requested map[string]bool // the inboxes of the requests that arrived
+	closed    chan struct{}   // requests are answered once it is closed
 }
 
 func newBusy(t *testing.T) *busy {
 	t.Helper()
-	b := &busy{front: &testServer{t: t, port: -1, plain: true}, asked: make(map[string]bool), closed: make(chan struct{})}
+	b := &busy{front: &harness{t: t, port: -1, plain: true}, requested: make(map[string]bool), closed: make(chan struct{})}
 	b.front.start()
 	t.Cleanup(b.front.stop)
 	close(b.closed)
-	here, there := b.front.dial(), newStand(t).dial()
+	here, there := b.front.dial(), newHarness(t).dial()
 	var answers sync.WaitGroup
 	_, err := here.Subscribe("$JS.API.>", func(m *nats.Msg) {
 		b.mu.Lock()
-		b.asked[m.Reply] = true
+		b.requested[m.Reply] = true
 		permitted := b.closed
 		b.mu.Unlock()
 		answers.Go(func() {
@@ -49,14 +49,14 @@ func newBusy(t *testing.T) *busy {
 func (b *busy) stall() (answer func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.closed, b.asked = make(chan struct{}), make(map[string]bool)
+	b.closed, b.requested = make(chan struct{}), make(map[string]bool)
 	return func() { close(b.closed) }
 }
 
 func (b *busy) requests() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return len(b.asked)
+	return len(b.requested)
 }
 
 // A server that is slow because of many requests does not become faster by repetitions: when every partition repeated its requests until
@@ -83,17 +83,17 @@ func TestConcurrentRequestsOfPartitionsAreBounded(t *testing.T) {
 		})
 	}
 	// A request that has timed out admits another one before it is counted here.
-	most := 0
+	maxRequests := 0
 	eventually(t, "some have timed out", func() bool {
-		came := b.requests()
+		n := b.requests()
 		if failed.Load() > 0 {
 			return true
 		}
-		most = max(most, came)
+		maxRequests = max(maxRequests, n)
 		return false
 	})
-	if most > 2*maxPartitionRequests {
-		t.Errorf("%d partitions requested at a time", most)
+	if maxRequests > 2*maxPartitionRequests {
+		t.Errorf("%d partitions requested at a time", maxRequests)
 	}
 	answer()
 	all.Wait()

@@ -23,7 +23,7 @@ func closing(t *testing.T, nc *nats.Conn) *nats.Conn {
 }
 
 func TestOpenWaitsForAServerThatStartsLater(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	url := s.srv.ClientURL()
 	s.stop()
 	nc, err := Dial(url)
@@ -75,7 +75,7 @@ func TestRejectedCredentialsFailImmediately(t *testing.T) {
 }
 
 func TestRejectedCredentialsFailAWaitingOpen(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	url := strings.Replace(s.srv.ClientURL(), "//", "//u:wrong@", 1)
 	s.stop()
 	nc, err := Dial(url)
@@ -96,7 +96,7 @@ func TestUnavailabilityIsRecognizedByItsErrors(t *testing.T) {
 		&jetstream.APIError{Code: 503, ErrorCode: 10008}, &jetstream.APIError{Code: 500, ErrorCode: 10049},
 	} {
 		if !Unavailable(err) {
-			t.Errorf("%v does not pass", err)
+			t.Errorf("%v is not recognized", err)
 		}
 	}
 	for _, err := range []error{
@@ -104,7 +104,7 @@ func TestUnavailabilityIsRecognizedByItsErrors(t *testing.T) {
 		jetstream.ErrJetStreamNotEnabledForAccount, &jetstream.APIError{Code: 400, ErrorCode: 10052},
 	} {
 		if Unavailable(err) {
-			t.Errorf("%v passes", err)
+			t.Errorf("%v is recognized", err)
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 func BenchmarkTaskRound(b *testing.B) {
 	for _, places := range []int{1, 16, 256} {
 		b.Run(map[int]string{1: "places=1", 16: "places=16", 256: "places=256"}[places], func(b *testing.B) {
-			s := newStand(b)
+			s := newHarness(b)
 			pub, sub := s.open(Options{}), s.open(Options{})
 			p := pull(b, sub, "q")
 			p.Request(places)
@@ -44,7 +44,7 @@ func BenchmarkTaskRound(b *testing.B) {
 
 // BenchmarkInput measures pipelined publishes to the stream on disk.
 func BenchmarkInput(b *testing.B) {
-	c := newStand(b).open(Options{})
+	c := newHarness(b).open(Options{})
 	window := make(chan struct{}, 1024)
 	var failed atomic.Uint64
 	in := event("a", "x", `{"n":1}`)

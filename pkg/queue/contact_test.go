@@ -13,8 +13,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// behind opens a Conn through a proxy, with the library's default of two minutes between pings.
-func (s *testServer) behind(p **netfault.Proxy) *Conn {
+// openThroughProxy opens a Conn through a proxy, with the library's default of two minutes between pings.
+func (s *harness) openThroughProxy(p **netfault.Proxy) *Conn {
 	s.t.Helper()
 	u, err := url.Parse(s.srv.ClientURL())
 	ok(s.t, err)
@@ -37,9 +37,9 @@ func TestSilenceIsMeasuredWhateverTheConnectionReports(t *testing.T) {
 	for name, reads := range map[string]bool{"with readers": true, "without": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newStand(t)
+			s := newHarness(t)
 			var proxy *netfault.Proxy
-			c := s.behind(&proxy)
+			c := s.openThroughProxy(&proxy)
 			ctx, stop := context.WithCancel(context.Background())
 			var wg sync.WaitGroup
 			wg.Go(func() { c.ProbeInputs(ctx) })
@@ -59,10 +59,10 @@ func TestSilenceIsMeasuredWhateverTheConnectionReports(t *testing.T) {
 				return silent > contactGap+time.Second
 			})
 			if !c.nc.IsConnected() {
-				t.Error("the connection was to know nothing of it")
+				t.Error("the connection has reported the disconnect")
 			}
 			proxy.Heal()
-			eventually(t, "contact, from now on", func() bool {
+			eventually(t, "contact again", func() bool {
 				silent, steady := c.InputsSilence()
 				return silent < contactGap && steady < 2*time.Second
 			})
@@ -72,11 +72,11 @@ func TestSilenceIsMeasuredWhateverTheConnectionReports(t *testing.T) {
 
 // A stream without a leader answers with an error, which does not count as contact: nothing can be read.
 func TestOnlyAReplyOfTheStreamIsContact(t *testing.T) {
-	c := newStand(t).open(Options{})
+	c := newHarness(t).open(Options{})
 	ok(t, c.js.DeleteStream(soon(t), c.inputs.Name))
 	before := c.contact.last.Load()
 	c.probe(soon(t))
 	if c.contact.last.Load() != before {
-		t.Error("contact with a stream that is not there")
+		t.Error("contact with a deleted stream")
 	}
 }

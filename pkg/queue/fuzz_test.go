@@ -47,10 +47,10 @@ func FuzzMessages(f *testing.F) {
 			}
 			return err == nil
 		}
-		if bells, err := decodeList("bell", b, wireDoorbell); typed(err) {
-			again, err := decodeList("bell", encodeList(bells, wireDoorbell), wireDoorbell)
-			if err != nil || len(again) != len(bells) {
-				t.Errorf("%+v became %+v, %v", bells, again, err)
+		if doorbells, err := decodeList("bell", b, wireDoorbell); typed(err) {
+			again, err := decodeList("bell", encodeList(doorbells, wireDoorbell), wireDoorbell)
+			if err != nil || len(again) != len(doorbells) {
+				t.Errorf("%+v became %+v, %v", doorbells, again, err)
 			}
 		}
 		_, err := decodeList("hint", b, wireHint)

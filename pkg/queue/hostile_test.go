@@ -19,7 +19,7 @@ func TestNothingIsPublishedOnSubjectsThatTheServerDoesNotRead(t *testing.T) {
 			t.Errorf("%.20q: reply to %.20q, %v", to, in.Reply, in.Problem)
 		}
 	}
-	c := newStand(t).open(Options{Namespace: "ns", Partitions: 1})
+	c := newHarness(t).open(Options{Namespace: "ns", Partitions: 1})
 	for _, worker := range []string{strings.Repeat("w", 5000), "a b", "a\r\nPUB b 0\r\n\r\n"} {
 		if err := c.send(c.subj.hint(worker), nil); !errors.Is(err, ErrMalformed) {
 			t.Errorf("to %.20q: %v", worker, err)

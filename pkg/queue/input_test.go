@@ -47,7 +47,7 @@ func readAll(t *testing.T, c *Conn, n int) []message.Input {
 }
 
 func TestMessagesBetweenInstancesRoundTrip(t *testing.T) {
-	c := newStand(t).open(Options{Partitions: 1})
+	c := newHarness(t).open(Options{Partitions: 1})
 	largest := strings.Repeat("x", MaxPayload)
 	failure := &history.Failure{Code: "card-declined", Message: strings.Repeat("m", 8<<10), Data: packed(largest), Stack: "s", Also: []string{"a"}}
 	sent := []message.OutInput{
@@ -72,7 +72,7 @@ func TestMessagesBetweenInstancesRoundTrip(t *testing.T) {
 }
 
 func TestStartCarriesItsEventInTheSameMessage(t *testing.T) {
-	c := newStand(t).open(Options{Partitions: 1})
+	c := newHarness(t).open(Options{Partitions: 1})
 	start := func(in history.Payload, event history.Payload) message.OutInput {
 		return message.OutInput{Instance: "t-1", Kind: message.KindStart, Name: "tenant", Payload: in, Event: &message.OutEvent{Name: "paid.in-full", Payload: event}, ID: "m"}
 	}
@@ -99,7 +99,7 @@ func TestStartCarriesItsEventInTheSameMessage(t *testing.T) {
 }
 
 func TestErrorNamesInputAndEventThatExceedOneMessage(t *testing.T) {
-	c := newStand(t).open(Options{Partitions: 1})
+	c := newHarness(t).open(Options{Partitions: 1})
 	full := packed(strings.Repeat("x", MaxPayload))
 	_, err := c.PublishInput(soon(t), message.OutInput{Instance: "t-1", Kind: message.KindStart, Name: "tenant", Payload: full, Event: &message.OutEvent{Name: "paid", Payload: full}})
 	if !errors.Is(err, ErrTooLarge) || !strings.Contains(err.Error(), "t-1") || !strings.Contains(err.Error(), "paid of 524288 bytes") || !strings.Contains(err.Error(), "takes 1048576") {
@@ -108,7 +108,7 @@ func TestErrorNamesInputAndEventThatExceedOneMessage(t *testing.T) {
 }
 
 func TestStartOfAnyClientMayCarryAnEvent(t *testing.T) {
-	c := newStand(t).open(Options{Partitions: 1})
+	c := newHarness(t).open(Options{Partitions: 1})
 	for _, k := range []struct {
 		header nats.Header
 		body   string
@@ -232,15 +232,15 @@ func TestCancelWithALongTextIsNotLost(t *testing.T) {
 		t.Fatalf("%v, %d bytes by %s", in.Problem, len(in.Text), in.By)
 	}
 	for _, text := range []string{in.Text, long, strings.Repeat("\x00", MaxPayload)} {
-		told := read(message.OutInput{Sender: message.SenderOrchestrator, Instance: "a", Kind: message.KindCancel, Of: "e", By: in.By, Text: text})
-		if told.Problem != nil || told.By != in.By || told.Text != text[:maxText] {
-			t.Errorf("%v, %d bytes by %s", told.Problem, len(told.Text), told.By)
+		got := read(message.OutInput{Sender: message.SenderOrchestrator, Instance: "a", Kind: message.KindCancel, Of: "e", By: in.By, Text: text})
+		if got.Problem != nil || got.By != in.By || got.Text != text[:maxText] {
+			t.Errorf("%v, %d bytes by %s", got.Problem, len(got.Text), got.By)
 		}
 	}
 }
 
 func TestInputThatReadersWouldRejectIsNotSent(t *testing.T) {
-	c := newStand(t).open(Options{})
+	c := newHarness(t).open(Options{})
 	long := strings.Repeat("x", MaxPayload+1)
 	start := func(change func(*message.OutInput)) message.OutInput {
 		o := message.OutInput{Sender: message.SenderOrchestrator, Instance: "a", Kind: message.KindStart, Name: "x"}
@@ -309,7 +309,7 @@ func TestParentHeaderRoundTrips(t *testing.T) {
 		want := &history.Parent{
 			Instance: instanceIDs().Draw(t, "instance"), Origin: history.Position{Seq: rapid.Uint64Min(1).Draw(t, "seq"), Time: rapid.Int64Min(1).Draw(t, "time")},
 			Execution: rapid.Uint64Min(1).Draw(t, "execution"), Event: rapid.Uint64Min(1).Draw(t, "event"), Effect: rapid.StringMatching(`[!-~]{1,100}`).Draw(t, "effect"),
-			Depth: rapid.Uint64().Draw(t, "depth"), AncestorMarks: rapid.StringMatching(`([A-Za-z0-9_-]{11}(,[A-Za-z0-9_-]{11}){0,9})?`).Filter(func(s string) bool { return s != "-" }).Draw(t, "above"),
+			Depth: rapid.Uint64().Draw(t, "depth"), AncestorMarks: rapid.StringMatching(`([A-Za-z0-9_-]{11}(,[A-Za-z0-9_-]{11}){0,9})?`).Filter(func(s string) bool { return s != "-" }).Draw(t, "ancestors"),
 		}
 		got, err := parseParent(parentText(want))
 		if err != nil || *got != *want {
@@ -319,7 +319,7 @@ func TestParentHeaderRoundTrips(t *testing.T) {
 }
 
 func TestLimitsOfAncestorsAreASeparateHeader(t *testing.T) {
-	c := newStand(t).open(Options{})
+	c := newHarness(t).open(Options{})
 	parent := func(holds string) *history.Parent {
 		return &history.Parent{Instance: "a", Origin: history.Position{Seq: 1, Time: 2}, Execution: 1, Event: 2, Effect: "e", HeldLimits: holds}
 	}

@@ -18,7 +18,7 @@ import (
 )
 
 func TestServerAndClientComputeTheSamePartition(t *testing.T) {
-	c := newStand(t).open(Options{Partitions: 64})
+	c := newHarness(t).open(Options{Partitions: 64})
 	const alphabet = "ABCxyz019_:@=+~%-"
 	ids := []string{"a", "order-42", "%25~x", strings.Repeat("z", 200), "order.42", "a..b", "a.event.e", "%2Ea.b"}
 	for range 300 {
@@ -36,13 +36,13 @@ func TestServerAndClientComputeTheSamePartition(t *testing.T) {
 		m, err := stream.GetMsg(soon(t), seq)
 		ok(t, err)
 		if want := fmt.Sprintf("pawl.default.in.%d.to.%s.event.e", c.PartitionOf(id), strings.ReplaceAll(id, ".", ",")); m.Subject != want {
-			t.Fatalf("filed as %s, want %s", m.Subject, want)
+			t.Fatalf("stored under %s, want %s", m.Subject, want)
 		}
 	}
 }
 
 func TestInputsArriveInOrderWithAllFields(t *testing.T) {
-	c := newStand(t).open(Options{Partitions: 1})
+	c := newHarness(t).open(Options{Partitions: 1})
 	ctx := soon(t)
 	sent := []message.OutInput{
 		{Instance: "i", Kind: message.KindStart, Name: "fulfil.order", Payload: history.Payload{Type: history.TypeJSON, Data: []byte("null")}, ID: "m1", Reply: "_INBOX.x.1", By: "me"},
@@ -70,7 +70,7 @@ func TestInputsArriveInOrderWithAllFields(t *testing.T) {
 }
 
 func TestInputsRequireOnlyASubject(t *testing.T) {
-	c := newStand(t).open(Options{Partitions: 1})
+	c := newHarness(t).open(Options{Partitions: 1})
 	long := strings.Repeat("x", MaxPayload+1)
 	cases := []struct {
 		subject string
@@ -121,7 +121,7 @@ func TestInputsRequireOnlyASubject(t *testing.T) {
 }
 
 func TestPublishWithoutAKindIsNotAccepted(t *testing.T) {
-	c := newStand(t).open(Options{})
+	c := newHarness(t).open(Options{})
 	for _, subject := range []string{"pawl.default.to.a", "pawl.default.to", "pawl.other.to.a.event.x"} {
 		if _, err := c.nc.Request(subject, nil, time.Second); !errors.Is(err, nats.ErrNoResponders) {
 			t.Errorf("%s: %v", subject, err)
@@ -130,7 +130,7 @@ func TestPublishWithoutAKindIsNotAccepted(t *testing.T) {
 }
 
 func TestInvalidInputIsRejectedBeforeItIsSent(t *testing.T) {
-	c := newStand(t).open(Options{})
+	c := newHarness(t).open(Options{})
 	for _, k := range []struct {
 		in   message.OutInput
 		want error
@@ -156,7 +156,7 @@ func TestInvalidInputIsRejectedBeforeItIsSent(t *testing.T) {
 
 // Trap: a stream that accepts every subject, every size and any number of bytes.
 func TestStreamsAcceptOnlyKnownKindsAndSizes(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	old := s.open(Options{}) // with the settings of an earlier build
 	config := inputsConfig(old.opts, old.subj)
 	config.Subjects, config.MaxBytes, config.MaxMsgSize = []string{old.subj.root + "to.*.>"}, -1, -1
@@ -186,7 +186,7 @@ func TestStreamsAcceptOnlyKnownKindsAndSizes(t *testing.T) {
 // Inputs that every partition has ingested are kept for a window, so that they can be ingested again after a rollback of Redis. A stream
 // that fills up keeps less.
 func TestFullStreamHasAShorterDuplicateWindow(t *testing.T) {
-	c := newStand(t).open(Options{Partitions: 1, InputsMaxBytes: 1 << 20})
+	c := newHarness(t).open(Options{Partitions: 1, InputsMaxBytes: 1 << 20})
 	for n := range 2 { // empty, and with 600 KiB
 		if fill, err := c.Fill(soon(t)); err != nil || (fill >= HalfFull) != (n == 1) {
 			t.Fatalf("fill %v, %v", fill, err)
@@ -202,7 +202,7 @@ func TestFullStreamHasAShorterDuplicateWindow(t *testing.T) {
 }
 
 func TestFullStreamRejectsPublishes(t *testing.T) {
-	c := newStand(t).open(Options{InputsMaxBytes: 64 << 10})
+	c := newHarness(t).open(Options{InputsMaxBytes: 64 << 10})
 	var err error
 	for range 100 {
 		if _, err = c.PublishInput(soon(t), event("a", "x", `"`+strings.Repeat("x", 4000)+`"`)); err != nil {
@@ -215,7 +215,7 @@ func TestFullStreamRejectsPublishes(t *testing.T) {
 }
 
 func TestPublishIsRepeatedUntilTheServerIsBack(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	c := s.open(Options{})
 	s.stop()
 	done := make(chan error, 1)
@@ -228,7 +228,7 @@ func TestPublishIsRepeatedUntilTheServerIsBack(t *testing.T) {
 }
 
 func TestEveryPublishEndsExactlyOnceAtADisconnect(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	c := s.open(Options{Partitions: 1})
 	const n = 2000
 	ends := make(chan int, 2*n)
@@ -255,7 +255,7 @@ func TestEveryPublishEndsExactlyOnceAtADisconnect(t *testing.T) {
 }
 
 func TestMissingAcknowledgementTimesOut(t *testing.T) {
-	c := newStand(t).open(Options{PublishTimeout: 200 * time.Millisecond})
+	c := newHarness(t).open(Options{PublishTimeout: 200 * time.Millisecond})
 	_, err := c.nc.Subscribe("mute", func(*nats.Msg) {})
 	ok(t, err)
 	done := make(chan error, 1)
@@ -266,7 +266,7 @@ func TestMissingAcknowledgementTimesOut(t *testing.T) {
 }
 
 func TestStreamWithAnotherNumberOfPartitionsIsRejected(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	s.open(Options{Partitions: 8})
 	_, err := Open(soon(t), s.dial(), Options{Partitions: 16})
 	var m *MismatchError
@@ -285,7 +285,7 @@ func TestStreamWithAnotherNumberOfPartitionsIsRejected(t *testing.T) {
 }
 
 func TestNamespaceCanBeOpenedConcurrently(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	errs := make(chan error, 4)
 	for range cap(errs) {
 		nc := s.dial()
@@ -303,7 +303,7 @@ func TestNamespaceCanBeOpenedConcurrently(t *testing.T) {
 }
 
 func TestErrorNamesServerWithoutJetStream(t *testing.T) {
-	s := &testServer{t: t, dir: t.TempDir(), port: -1, plain: true}
+	s := &harness{t: t, dir: t.TempDir(), port: -1, plain: true}
 	s.start()
 	t.Cleanup(s.stop)
 	_, err := Open(soon(t), s.dial(), Options{})

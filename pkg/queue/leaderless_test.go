@@ -21,7 +21,7 @@ func TestPublishWithoutAnswerEndsWhenLaterOnesAreAnswered(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := newStand(t).open(Options{PublishTimeout: time.Hour})
+			c := newHarness(t).open(Options{PublishTimeout: time.Hour})
 			var n atomic.Int32
 			_, err := c.nc.Subscribe("stream", func(m *nats.Msg) {
 				if n.Add(1) > 1 {
@@ -44,7 +44,7 @@ func TestPublishWithoutAnswerEndsWhenLaterOnesAreAnswered(t *testing.T) {
 
 // While the consumer of a queue has no leader, requests to create it fail, and each requires an agreement of the cluster.
 func TestPullerThatIsInterruptedDoesNotCreateAConsumerThatExists(t *testing.T) {
-	c := newStand(t).open(Options{})
+	c := newHarness(t).open(Options{})
 	p := pull(t, c, "q")
 	p.Request(1)
 	var created atomic.Int32
@@ -89,7 +89,7 @@ func (d *deadPlacement) CreateConsumer(ctx context.Context, stream string, cfg j
 
 func TestReaderPlacedOnADeadServerIsPlacedAgain(t *testing.T) {
 	t.Parallel()
-	c := newStand(t).open(Options{Partitions: 1})
+	c := newHarness(t).open(Options{Partitions: 1})
 	want := publish(t, c, 0, 2)
 	c.js = &deadPlacement{JetStream: c.js}
 	got, _ := readAfter(t, c, history.Position{}, 2)

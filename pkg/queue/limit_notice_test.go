@@ -11,7 +11,7 @@ import (
 )
 
 func TestLimitNoticesArriveInOrderAndMalformedOnesAreCounted(t *testing.T) {
-	c := newStand(t).open(Options{})
+	c := newHarness(t).open(Options{})
 	got := make(chan []message.LimitNotice, 9)
 	s, err := c.OnLimitNotices(3, func(ws []message.LimitNotice) { got <- ws })
 	stop(t, s, err)
@@ -30,7 +30,7 @@ func TestLimitNoticesArriveInOrderAndMalformedOnesAreCounted(t *testing.T) {
 }
 
 func TestManyLimitNoticesAreSentInSeveralMessages(t *testing.T) {
-	c := newStand(t).open(Options{})
+	c := newHarness(t).open(Options{})
 	got := make(chan []message.LimitNotice, 99)
 	s, err := c.OnLimitNotices(0, func(ws []message.LimitNotice) { got <- ws })
 	stop(t, s, err)

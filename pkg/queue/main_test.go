@@ -18,8 +18,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// testServer is a nats-server that a test may stop and restart, keeping its files.
-type testServer struct {
+// harness is a nats-server that a test may stop and restart, keeping its files.
+type harness struct {
 	t     testing.TB
 	dir   string
 	port  int
@@ -30,15 +30,15 @@ type testServer struct {
 	srv      *server.Server
 }
 
-func newStand(t testing.TB) *testServer {
+func newHarness(t testing.TB) *harness {
 	t.Helper()
-	s := &testServer{t: t, dir: t.TempDir(), port: -1}
+	s := &harness{t: t, dir: t.TempDir(), port: -1}
 	s.start()
 	t.Cleanup(s.stop)
 	return s
 }
 
-func (s *testServer) start() {
+func (s *harness) start() {
 	s.t.Helper()
 	o := &server.Options{Host: "127.0.0.1", Port: s.port, JetStream: !s.plain, StoreDir: s.dir, NoSigs: true, NoLog: true, JetStreamMaxStore: 1 << 40}
 	if s.password != "" {
@@ -61,12 +61,12 @@ func (s *testServer) start() {
 	}
 }
 
-func (s *testServer) stop() {
+func (s *harness) stop() {
 	s.srv.Shutdown()
 	s.srv.WaitForShutdown()
 }
 
-func (s *testServer) dial() *nats.Conn {
+func (s *harness) dial() *nats.Conn {
 	s.t.Helper()
 	nc, err := Dial(s.srv.ClientURL())
 	if err != nil {
@@ -78,7 +78,7 @@ func (s *testServer) dial() *nats.Conn {
 	return nc
 }
 
-func (s *testServer) open(o Options) *Conn {
+func (s *harness) open(o Options) *Conn {
 	s.t.Helper()
 	if o.Partitions == 0 {
 		o.Partitions = 4
@@ -107,7 +107,7 @@ func get[T any](t testing.TB, ch <-chan T, what string) T {
 	case v := <-ch:
 		return v
 	case <-time.After(time.Minute):
-		t.Fatalf("%s did not come", what)
+		t.Fatalf("timed out waiting for %s", what)
 		panic("unreachable")
 	}
 }
@@ -147,7 +147,7 @@ func read(t testing.TB, r *Reader, n int) []message.Input {
 		case <-r.Done():
 			t.Fatalf("the reader ended after %d of %d: %v", len(all), n, r.Err())
 		case <-time.After(time.Minute):
-			t.Fatalf("input %d of %d did not come", len(all)+1, n)
+			t.Fatalf("timed out waiting for input %d of %d", len(all)+1, n)
 		}
 	}
 	return all

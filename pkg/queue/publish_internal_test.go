@@ -32,7 +32,7 @@ func TestPubAcksAreReadAsJSON(t *testing.T) {
 		}
 	}
 	if _, ok := plainAck([]byte(`{"stream":"PAWL-default-TASKS","seq":17}`)); !ok {
-		t.Error("that of the server is not plain")
+		t.Error("a PubAck of the server is not recognized")
 	}
 }
 

@@ -33,8 +33,8 @@ func offer(t testing.TB, c *Conn, queue string, from, n int) {
 	}
 }
 
-// insist repeats offering a task until the stream is available again.
-func insist(t testing.TB, c *Conn, queue string) {
+// offerUntilStored publishes a task repeatedly until the stream is available again.
+func offerUntilStored(t testing.TB, c *Conn, queue string) {
 	t.Helper()
 	eventually(t, "the stream", func() bool {
 		done := make(chan error, 1)
@@ -56,7 +56,7 @@ func pull(t testing.TB, c *Conn, queue string) *Puller {
 }
 
 func TestPublishedTaskRoundTrips(t *testing.T) {
-	c := newStand(t).open(Options{})
+	c := newHarness(t).open(Options{})
 	p := pull(t, c, "pay.ments")
 	p.Request(1)
 	want := task("pay.ments", 1)
@@ -79,7 +79,7 @@ func left(t testing.TB, c *Conn) uint64 {
 }
 
 func TestBusyPullerHoldsNoTasks(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	a, b := s.open(Options{}), s.open(Options{})
 	busy, idle := pull(t, a, "q"), pull(t, b, "q")
 	busy.Request(1)
@@ -89,20 +89,20 @@ func TestBusyPullerHoldsNoTasks(t *testing.T) {
 	offer(t, a, "q", 1, 100)
 	idle.Request(100)
 	for range 100 {
-		get(t, idle.Tasks(), "a task of the idle one").Ack()
+		get(t, idle.Tasks(), "a task of the idle worker").Ack()
 	}
 	select {
 	case d := <-busy.Tasks():
-		t.Fatalf("the busy one was given %s", d.Task.Instance)
+		t.Fatalf("the busy worker received %s", d.Task.Instance)
 	default:
 	}
 	if n := a.Stats().Delivered; n != 1 {
-		t.Fatalf("the busy one was given %d", n)
+		t.Fatalf("the busy worker received %d tasks", n)
 	}
 }
 
 func TestPullerDeliversExactlyWhatIsRequested(t *testing.T) {
-	c := newStand(t).open(Options{})
+	c := newHarness(t).open(Options{})
 	p := pull(t, c, "q")
 	offer(t, c, "q", 0, 60)
 	for range 10 {
@@ -123,10 +123,10 @@ func TestPullerDeliversExactlyWhatIsRequested(t *testing.T) {
 }
 
 func TestFewPullRequestsAreOpenForAnyNumberOfSlots(t *testing.T) {
-	c := newStand(t).open(Options{})
+	c := newHarness(t).open(Options{})
 	p := pull(t, c, "q")
 	p.Request(256)
-	for i := range 300 { // one at a time, as on a quiet day
+	for i := range 300 { // one at a time, at a low rate
 		offer(t, c, "q", i, 1)
 		get(t, p.Tasks(), "a task").Ack()
 		p.Request(1)
@@ -144,7 +144,7 @@ func TestFewPullRequestsAreOpenForAnyNumberOfSlots(t *testing.T) {
 }
 
 func TestUnacknowledgedTaskIsRedelivered(t *testing.T) {
-	c := newStand(t).open(Options{AckWait: 300 * time.Millisecond})
+	c := newHarness(t).open(Options{AckWait: 300 * time.Millisecond})
 	p := pull(t, c, "q")
 	p.Request(2)
 	offer(t, c, "q", 0, 1)
@@ -154,7 +154,7 @@ func TestUnacknowledgedTaskIsRedelivered(t *testing.T) {
 }
 
 func TestStopReturnsUnreceivedTasksAtOnce(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	c := s.open(Options{AckWait: time.Hour})
 	leaving := pull(t, c, "q")
 	leaving.Request(10)
@@ -171,7 +171,7 @@ func TestStopReturnsUnreceivedTasksAtOnce(t *testing.T) {
 }
 
 func TestNakIsRedeliveredAtOnceAndTermNever(t *testing.T) {
-	c := newStand(t).open(Options{AckWait: time.Hour})
+	c := newHarness(t).open(Options{AckWait: time.Hour})
 	p := pull(t, c, "q")
 	p.Request(3)
 	offer(t, c, "q", 0, 1)
@@ -181,7 +181,7 @@ func TestNakIsRedeliveredAtOnceAndTermNever(t *testing.T) {
 }
 
 func TestPoisonIsRemovedAndCountedAndTakesNoSlot(t *testing.T) {
-	c := newStand(t).open(Options{})
+	c := newHarness(t).open(Options{})
 	p := pull(t, c, "q")
 	for _, nonsense := range []string{"", "x", "\xdd\xff\xff\xff\xff", string(Task{Instance: "i"}.Encode())} {
 		_, err := c.nc.Request("pawl.default.task.q", []byte(nonsense), time.Second)
@@ -197,21 +197,21 @@ func TestPoisonIsRemovedAndCountedAndTakesNoSlot(t *testing.T) {
 }
 
 func TestTaskOfANewerVersionStaysForANewerWorker(t *testing.T) {
-	c := newStand(t).open(Options{})
+	c := newHarness(t).open(Options{})
 	p := pull(t, c, "q")
 	newer := task("q", 0).Encode()
 	newer[1] = 2
 	_, err := c.nc.Request("pawl.default.task.q", newer, time.Second)
 	ok(t, err)
 	p.Request(1)
-	eventually(t, "the refusal", func() bool { return c.Stats().Resets == 0 && p.refusals(1) })
+	eventually(t, "the rejection", func() bool { return c.Stats().Resets == 0 && p.requestedAgain(1) })
 	if left(t, c) != 1 || c.Stats().Poison != 0 {
 		t.Fatal("it was removed")
 	}
 }
 
-// refusals reports whether at least n requests were made after the first one; a rejection makes one.
-func (p *Puller) refusals(n uint64) bool {
+// requestedAgain reports whether at least n requests were made after the first one; a rejection makes one.
+func (p *Puller) requestedAgain(n uint64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.fetch.mu.Lock()
@@ -220,7 +220,7 @@ func (p *Puller) refusals(n uint64) bool {
 }
 
 func TestLostConsumerOrStreamIsRepaired(t *testing.T) {
-	c := newStand(t).open(Options{})
+	c := newHarness(t).open(Options{})
 	p := pull(t, c, "q")
 	p.Request(4)
 	offer(t, c, "q", 0, 1)
@@ -230,18 +230,18 @@ func TestLostConsumerOrStreamIsRepaired(t *testing.T) {
 	get(t, p.Tasks(), "a task after the consumer was lost").Ack()
 
 	ok(t, c.js.DeleteStream(soon(t), c.tasks.Name))
-	insist(t, c, "q")
+	offerUntilStored(t, c, "q")
 	get(t, p.Tasks(), "a task after the stream was lost").Ack()
 }
 
 func TestOrchestratorWithoutWorkersRepairsTheTasksStream(t *testing.T) {
-	c := newStand(t).open(Options{})
+	c := newHarness(t).open(Options{})
 	ok(t, c.js.DeleteStream(soon(t), c.tasks.Name))
-	insist(t, c, "q")
+	offerUntilStored(t, c, "q")
 }
 
 func TestPullerContinuesAfterAServerRestart(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	c := s.open(Options{})
 	p := pull(t, c, "q")
 	p.Request(5)
@@ -252,7 +252,7 @@ func TestPullerContinuesAfterAServerRestart(t *testing.T) {
 		eventually(t, "the loss of the connection", func() bool { return !c.nc.IsConnected() })
 		s.start()
 		eventually(t, "the connection", c.nc.IsConnected)
-		insist(t, c, "q") // the stream was only in memory
+		offerUntilStored(t, c, "q") // the stream was only in memory
 		get(t, p.Tasks(), "a task after the restart").Ack()
 		p.Request(1)
 	}
@@ -263,13 +263,13 @@ func TestPullerContinuesAfterAServerRestart(t *testing.T) {
 }
 
 func TestBufferedTasksSurviveADisconnect(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	c := s.open(Options{})
 	p := pull(t, c, "q")
 	p.Request(3)
 	offer(t, c, "q", 0, 3)
 	get(t, p.Tasks(), "the first task")
-	eventually(t, "the others to be in hand", func() bool {
+	eventually(t, "the other tasks to be buffered", func() bool {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		sub := p.fetch.sub.sub
@@ -284,7 +284,7 @@ func TestBufferedTasksSurviveADisconnect(t *testing.T) {
 }
 
 func TestLostPullRequestIsDetected(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	nc := s.dial()
 	_, err := nc.SubscribeSync("silent")
 	ok(t, err)
@@ -310,7 +310,7 @@ func TestLostPullRequestIsDetected(t *testing.T) {
 }
 
 func TestPullRequestThatEndsIsRenewed(t *testing.T) {
-	nc := newStand(t).dial()
+	nc := newHarness(t).dial()
 	requests, err := nc.SubscribeSync("next")
 	ok(t, err)
 	f, err := newFetch(nc, "next", readExpires, readExpires, nil)
@@ -334,7 +334,7 @@ func TestPullRequestThatEndsIsRenewed(t *testing.T) {
 
 // A worker requests less often from a queue without tasks, until one arrives.
 func TestRequestsToIdleQueueLastLonger(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	nc := s.dial()
 	requests, err := nc.SubscribeSync("next")
 	ok(t, err)
@@ -374,12 +374,12 @@ func TestRequestsToIdleQueueLastLonger(t *testing.T) {
 // A single server that fails takes the connection with it; a server of a cluster does not.
 func TestHeartbeatsAreRareOnlyOnASingleServer(t *testing.T) {
 	for name, c := range map[string]struct {
-		at   testServer
+		at   harness
 		want time.Duration
 	}{
-		"on a single server":                {testServer{}, nearHeartbeat},
-		"in a cluster":                      {testServer{alone: true}, fetchHeartbeat},
-		"behind a server without JetStream": {testServer{plain: true}, fetchHeartbeat},
+		"on a single server":                 {harness{}, nearHeartbeat},
+		"in a cluster":                       {harness{alone: true}, fetchHeartbeat},
+		"through a server without JetStream": {harness{plain: true}, fetchHeartbeat},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := c.at
@@ -407,7 +407,7 @@ func TestRequestsEndTogether(t *testing.T) {
 			t.Fatalf("a short request of %v ends after %v, at %v", now, span, end)
 		}
 	}
-	s := newStand(t)
+	s := newHarness(t)
 	requests, err := s.dial().SubscribeSync("next")
 	ok(t, err)
 	f, err := newFetch(s.open(Options{}).nc, "next", readExpires, readExpires, nil)
@@ -434,7 +434,7 @@ func TestRequestsEndTogether(t *testing.T) {
 // A request without an answer ends its fetch even if nothing else happens.
 func TestConnChecksItsFetches(t *testing.T) {
 	t.Parallel()
-	s := newStand(t)
+	s := newHarness(t)
 	_, err := s.dial().SubscribeSync("silent")
 	ok(t, err)
 	c := s.open(Options{})
@@ -453,7 +453,7 @@ func TestConnChecksItsFetches(t *testing.T) {
 }
 
 func TestOldestTaskReportsItsTime(t *testing.T) {
-	c := newStand(t).open(Options{})
+	c := newHarness(t).open(Options{})
 	if _, ok, err := c.OldestTask(soon(t), "q"); ok || err != nil {
 		t.Fatal(ok, err)
 	}
@@ -471,7 +471,7 @@ func TestOldestTaskReportsItsTime(t *testing.T) {
 }
 
 func TestManyStartsAndStopsLoseNothing(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	c := s.open(Options{AckWait: 2 * time.Second})
 	const n = 2000
 	seen := make(map[string]bool)
@@ -514,22 +514,22 @@ func TestManyStartsAndStopsLoseNothing(t *testing.T) {
 }
 
 func TestForgedTaskIsDropped(t *testing.T) {
-	c := newStand(t).open(Options{})
+	c := newHarness(t).open(Options{})
 	p := pull(t, c, "pay")
 	genuine := task("pay", 1)
 	for what, forge := range map[string]func(*Task){
-		"payload":           func(t *Task) { t.Payload.Data = []byte("2") },
-		"payload type":      func(t *Task) { t.Payload.Type = "text/plain" },
-		"name":              func(t *Task) { t.Name = "refund-card" },
-		"instance":          func(t *Task) { t.Instance = "i-2" },
-		"incarnation":       func(t *Task) { t.Origin.Seq++ },
-		"execution":         func(t *Task) { t.Execution++ },
-		"activity":          func(t *Task) { t.Activity++ },
-		"queue":             func(t *Task) { t.Queue = "other" },
-		"attempt":           func(t *Task) { t.Attempt = 2 },
-		"key of the call":   func(t *Task) { t.CallKey = "another" },
-		"effect id":         func(t *Task) { t.Effect = "another" },
-		"genuine elsewhere": func(t *Task) { *t = task("other", 1) }, // but sent to this queue
+		"payload":               func(t *Task) { t.Payload.Data = []byte("2") },
+		"payload type":          func(t *Task) { t.Payload.Type = "text/plain" },
+		"name":                  func(t *Task) { t.Name = "refund-card" },
+		"instance":              func(t *Task) { t.Instance = "i-2" },
+		"incarnation":           func(t *Task) { t.Origin.Seq++ },
+		"execution":             func(t *Task) { t.Execution++ },
+		"activity":              func(t *Task) { t.Activity++ },
+		"queue":                 func(t *Task) { t.Queue = "other" },
+		"attempt":               func(t *Task) { t.Attempt = 2 },
+		"key of the call":       func(t *Task) { t.CallKey = "another" },
+		"effect id":             func(t *Task) { t.Effect = "another" },
+		"task of another queue": func(t *Task) { *t = task("other", 1) }, // but sent to this queue
 	} {
 		forged := genuine
 		forge(&forged)

@@ -44,7 +44,7 @@ func same(t *testing.T, got []message.Input, want []string) {
 }
 
 func TestReaderContinuesAfterTheStoredPosition(t *testing.T) {
-	c := newStand(t).open(Options{Partitions: 1})
+	c := newHarness(t).open(Options{Partitions: 1})
 	want := publish(t, c, 0, 5)
 	first, _ := readAfter(t, c, history.Position{}, 5)
 	same(t, first, want)
@@ -56,7 +56,7 @@ func TestReaderContinuesAfterTheStoredPosition(t *testing.T) {
 }
 
 func TestReaderWaitsForInputs(t *testing.T) {
-	c := newStand(t).open(Options{Partitions: 1})
+	c := newHarness(t).open(Options{Partitions: 1})
 	r, err := c.Attach(soon(t), 0, history.Position{})
 	ok(t, err)
 	defer r.Stop()
@@ -65,8 +65,8 @@ func TestReaderWaitsForInputs(t *testing.T) {
 	same(t, read(t, r, 3), want)
 }
 
-func TestSlowOwnerLosesNoInputsAndStopsTheServer(t *testing.T) {
-	c := newStand(t).open(Options{Partitions: 1, PublishTimeout: time.Minute})
+func TestSlowOwnerLosesNoInputsAndThrottlesTheServer(t *testing.T) {
+	c := newHarness(t).open(Options{Partitions: 1, PublishTimeout: time.Minute})
 	const n = 5000
 	left := make(chan error, n)
 	for range n {
@@ -78,7 +78,7 @@ func TestSlowOwnerLosesNoInputsAndStopsTheServer(t *testing.T) {
 	r, err := c.Attach(soon(t), 0, history.Position{})
 	ok(t, err)
 	defer r.Stop()
-	eventually(t, "a full hand", func() bool { return c.Stats().Received == maxBatch })
+	eventually(t, "a full batch", func() bool { return c.Stats().Received == maxBatch })
 	for i, in := range read(t, r, n) {
 		if in.Pos.Seq != uint64(i+1) {
 			t.Fatalf("input %d has sequence %d", i, in.Pos.Seq)
@@ -100,7 +100,7 @@ func TestReaderRequestsFewerLargeInputs(t *testing.T) {
 }
 
 func TestRecreatedStreamIsReadFromItsBeginning(t *testing.T) {
-	c := newStand(t).open(Options{Partitions: 1})
+	c := newHarness(t).open(Options{Partitions: 1})
 	publish(t, c, 0, 10)
 	old, _ := readAfter(t, c, history.Position{}, 10)
 	applied := old[9].Pos
@@ -127,7 +127,7 @@ func TestRecreatedStreamIsReadFromItsBeginning(t *testing.T) {
 }
 
 func TestStreamThatLostItsTailIsReadByTime(t *testing.T) {
-	c := newStand(t).open(Options{Partitions: 1})
+	c := newHarness(t).open(Options{Partitions: 1})
 	publish(t, c, 0, 10)
 	all, _ := readAfter(t, c, history.Position{}, 10)
 	// The server restarts in its state before the last four messages.
@@ -145,7 +145,7 @@ func TestStreamThatLostItsTailIsReadByTime(t *testing.T) {
 }
 
 func TestDeletedAnchorSkipsAndRepeatsNoInput(t *testing.T) {
-	c := newStand(t).open(Options{Partitions: 1})
+	c := newHarness(t).open(Options{Partitions: 1})
 	publish(t, c, 0, 8)
 	all, _ := readAfter(t, c, history.Position{}, 8)
 	stream, err := c.js.Stream(soon(t), c.inputs.Name)
@@ -158,7 +158,7 @@ func TestDeletedAnchorSkipsAndRepeatsNoInput(t *testing.T) {
 }
 
 func TestGapIsReported(t *testing.T) {
-	c := newStand(t).open(Options{Partitions: 1})
+	c := newHarness(t).open(Options{Partitions: 1})
 	publish(t, c, 0, 10)
 	all, _ := readAfter(t, c, history.Position{}, 10)
 	purge := func(upTo uint64) {
@@ -188,7 +188,7 @@ func TestGapIsReported(t *testing.T) {
 }
 
 func TestReaderEndsWhenItsStreamIsDeleted(t *testing.T) {
-	c := newStand(t).open(Options{Partitions: 1})
+	c := newHarness(t).open(Options{Partitions: 1})
 	r, err := c.Attach(soon(t), 0, history.Position{})
 	ok(t, err)
 	publish(t, c, 0, 1)
@@ -202,7 +202,7 @@ func TestReaderEndsWhenItsStreamIsDeleted(t *testing.T) {
 }
 
 func TestReaderEndsAtADisconnectAndTheNextContinues(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	c := s.open(Options{Partitions: 1})
 	want := publish(t, c, 0, 3)
 	r, err := c.Attach(soon(t), 0, history.Position{})
@@ -242,11 +242,11 @@ func readDistinct(t *testing.T, c *Conn, after history.Position, n int) []messag
 }
 
 func TestStopEndsReaderWithUnreceivedInputs(t *testing.T) {
-	c := newStand(t).open(Options{Partitions: 1})
+	c := newHarness(t).open(Options{Partitions: 1})
 	publish(t, c, 0, 20)
 	r, err := c.Attach(soon(t), 0, history.Position{})
 	ok(t, err)
-	eventually(t, "a hand", func() bool { return c.Stats().Received > 0 })
+	eventually(t, "the first inputs", func() bool { return c.Stats().Received > 0 })
 	r.Stop()
 	r.Stop()
 	if !errors.Is(r.Err(), ErrClosed) {
@@ -259,7 +259,7 @@ func TestStopEndsReaderWithUnreceivedInputs(t *testing.T) {
 }
 
 func TestTailRequiresThatEveryInputWasReceived(t *testing.T) {
-	c := newStand(t).open(Options{Partitions: 2})
+	c := newHarness(t).open(Options{Partitions: 2})
 	var mine, other string
 	for _, id := range []string{"a", "b", "c", "d", "e"} {
 		if c.PartitionOf(id) == 0 {
@@ -285,12 +285,12 @@ func TestTailRequiresThatEveryInputWasReceived(t *testing.T) {
 	}
 	send(other)
 	if pos, ok := tail(); !ok || pos.Seq != 1 || pos.Time == 0 {
-		t.Fatalf("%+v %v, want the neighbour's message", pos, ok)
+		t.Fatalf("%+v %v, want the message of the other partition", pos, ok)
 	}
 	send(mine)
 	send(other)
 	if pos, ok := tail(); ok {
-		t.Fatalf("%+v, but message 2 was not taken", pos)
+		t.Fatalf("%+v, but message 2 was not received", pos)
 	}
 	read(t, r, 1)
 	eventually(t, "the tail", func() bool { pos, ok := tail(); return ok && pos.Seq == 3 })
@@ -299,7 +299,7 @@ func TestTailRequiresThatEveryInputWasReceived(t *testing.T) {
 	stream, err := c.js.Stream(soon(t), c.inputs.Name)
 	ok(t, err)
 	if there, err := c.anchored(soon(t), stream.CachedInfo().State, pos); !there || err != nil {
-		t.Fatalf("%+v is not where the stream has it: %v", pos, err)
+		t.Fatalf("%+v is not a position of the stream: %v", pos, err)
 	}
 	send(mine)
 	got, gap := readAfter(t, c, pos, 1)
@@ -311,7 +311,7 @@ func TestTailRequiresThatEveryInputWasReceived(t *testing.T) {
 // A paused consumer sends heartbeats but no messages, like a consumer whose server has a replica of the stream that does not follow the
 // leader.
 func TestReaderWhoseConsumerStallsEndsAndTheNextContinues(t *testing.T) {
-	c := newStand(t).open(Options{Partitions: 1})
+	c := newHarness(t).open(Options{Partitions: 1})
 	r, err := c.Attach(soon(t), 0, history.Position{})
 	ok(t, err)
 	defer r.Stop()
@@ -337,7 +337,7 @@ func TestReaderWhoseConsumerStallsEndsAndTheNextContinues(t *testing.T) {
 }
 
 func TestTrimKeepsItsAnchorAndEverythingInTheWindow(t *testing.T) {
-	c := newStand(t).open(Options{Partitions: 1})
+	c := newHarness(t).open(Options{Partitions: 1})
 	publish(t, c, 0, 10)
 	all, _ := readAfter(t, c, history.Position{}, 10)
 	trim := func(lowest history.Position, window time.Duration) uint64 {
@@ -346,7 +346,7 @@ func TestTrimKeepsItsAnchorAndEverythingInTheWindow(t *testing.T) {
 		return n
 	}
 	if n := trim(history.Position{}, 0); n != 0 {
-		t.Fatalf("trimmed %d below nothing", n)
+		t.Fatalf("trimmed %d below the zero position", n)
 	}
 	if n := trim(all[7].Pos, time.Hour); n != 0 {
 		t.Fatalf("trimmed %d inside the window", n)
@@ -368,7 +368,7 @@ func TestTrimKeepsItsAnchorAndEverythingInTheWindow(t *testing.T) {
 }
 
 func TestTrimCutsAtTheWindowWhenTheAnchorIsYounger(t *testing.T) {
-	c := newStand(t).open(Options{Partitions: 1})
+	c := newHarness(t).open(Options{Partitions: 1})
 	publish(t, c, 0, 20)
 	all, _ := readAfter(t, c, history.Position{}, 20)
 	stream, err := c.js.Stream(soon(t), c.inputs.Name)
@@ -386,7 +386,7 @@ func TestTrimCutsAtTheWindowWhenTheAnchorIsYounger(t *testing.T) {
 }
 
 func TestStaleTrimDoesNotTruncateANewStream(t *testing.T) {
-	c := newStand(t).open(Options{Partitions: 1})
+	c := newHarness(t).open(Options{Partitions: 1})
 	publish(t, c, 0, 10)
 	all, _ := readAfter(t, c, history.Position{}, 10)
 	ok(t, c.js.DeleteStream(soon(t), c.inputs.Name))

@@ -45,7 +45,7 @@ func (k *tracker) drain(ctx context.Context, r *Reader, upTo int) {
 }
 
 func TestEveryAcknowledgedInputIsReadOnceAcrossRestarts(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	c := s.open(Options{Partitions: 1})
 	const n, restarts = 400, 3
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)

@@ -11,7 +11,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Trap: a subject shared by roles. Assertions that only orchestrators may make were accepted from every sender, and completed parents of others.
+// Trap: a subject shared by roles. Assertions that only orchestrators may make were accepted from every sender, which could complete other parents.
 func TestOnlySubjectsOfOrchestratorsCarryTheirAssertions(t *testing.T) {
 	t.Parallel()
 	root := subjectsOf("default").root
@@ -19,19 +19,19 @@ func TestOnlySubjectsOfOrchestratorsCarryTheirAssertions(t *testing.T) {
 	family := nats.Header{HeaderParent: {parentText(parent())}, HeaderHolds: {"charge=t1"}, HeaderOf: {"e"}, HeaderReason: {"scope-ended"}}
 	broken := nats.Header{HeaderParent: {"order-42 1 -2 3 4 e 1 -"}, HeaderOf: {"an effect"}}
 	for _, k := range []struct {
-		subject  string
-		header   nats.Header
-		body     []byte
-		believed bool
-		problem  bool
+		subject string
+		header  nats.Header
+		body    []byte
+		trusted bool
+		problem bool
 	}{
-		{subject: "own.a.start.x", header: family, believed: true},
+		{subject: "own.a.start.x", header: family, trusted: true},
 		{subject: "own.a.start.x", header: broken, problem: true},
-		{subject: "own.a.cancel", header: family, believed: true},
+		{subject: "own.a.cancel", header: family, trusted: true},
 		{subject: "own.a.cancel", header: broken, problem: true},
-		{subject: "own.a.done", body: end, believed: true},
+		{subject: "own.a.done", body: end, trusted: true},
 		{subject: "own.a.event.x"},
-		{subject: "own.a.purge", header: family, believed: true},
+		{subject: "own.a.purge", header: family, trusted: true},
 		{subject: "own.a.operate.pause"},
 		{subject: "own.a.update.x", problem: true},
 		{subject: "own.a.start.pawl.batch"},
@@ -57,8 +57,8 @@ func TestOnlySubjectsOfOrchestratorsCarryTheirAssertions(t *testing.T) {
 		{subject: "else.a.event.x", problem: true},
 	} {
 		in := decodeInput(&nats.Msg{Subject: root + "in.0." + k.subject, Header: k.header, Data: k.body}, root, history.Position{Seq: 1})
-		believed := in.Parent != nil || in.Of != "" || in.Reason != 0 || in.Done != nil
-		if (in.Problem != nil) != k.problem || in.Problem == nil && believed != k.believed {
+		trusted := in.Parent != nil || in.Of != "" || in.Reason != 0 || in.Done != nil
+		if (in.Problem != nil) != k.problem || in.Problem == nil && trusted != k.trusted {
 			t.Errorf("%s %v: %+v", k.subject, k.header, in)
 		}
 	}
@@ -66,7 +66,7 @@ func TestOnlySubjectsOfOrchestratorsCarryTheirAssertions(t *testing.T) {
 
 func TestInputsOfClientsAndOrchestratorsAreInOneOrder(t *testing.T) {
 	t.Parallel()
-	c := newStand(t).open(Options{})
+	c := newHarness(t).open(Options{})
 	const n = 20
 	for i := range n {
 		in := event("a", fmt.Sprint("e", i), "1")

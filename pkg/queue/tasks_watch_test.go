@@ -9,7 +9,7 @@ import (
 )
 
 func TestTasksWatchReportsALossOnce(t *testing.T) {
-	c := newStand(t).open(Options{})
+	c := newHarness(t).open(Options{})
 	w := c.WatchTasks(0)
 	check := func(lost bool) {
 		t.Helper()
@@ -50,12 +50,12 @@ func TestTasksWatchReportsALossOnce(t *testing.T) {
 }
 
 func TestTasksWatchIsIdleWhileNothingIsPublishedOrLost(t *testing.T) {
-	c := newStand(t).open(Options{})
+	c := newHarness(t).open(Options{})
 	w := c.WatchTasks(0)
-	check := func(calm bool, when string) {
+	check := func(idle bool, when string) {
 		t.Helper()
-		if _, err := w.Check(soon(t)); err != nil || w.Idle() != calm {
-			t.Fatalf("%s: calm is %v, %v", when, w.Idle(), err)
+		if _, err := w.Check(soon(t)); err != nil || w.Idle() != idle {
+			t.Fatalf("%s: idle is %v, %v", when, w.Idle(), err)
 		}
 	}
 	offer(t, c, "q", 0, 5)
@@ -65,11 +65,11 @@ func TestTasksWatchIsIdleWhileNothingIsPublishedOrLost(t *testing.T) {
 	check(false, "one more")
 	check(true, "none since")
 	c.published(100)
-	check(false, "the stream lacks what was acknowledged")
+	check(false, "the stream lacks acknowledged tasks")
 }
 
 func TestTasksWatchDetectsARecreatedStream(t *testing.T) {
-	c := newStand(t).open(Options{})
+	c := newHarness(t).open(Options{})
 	check := func(lost bool) {
 		t.Helper()
 		at, err := c.WatchTasks(time.Hour).Check(soon(t))
@@ -90,9 +90,9 @@ func TestTasksWatchDetectsARecreatedStream(t *testing.T) {
 	check(true)
 }
 
-// A stream that has a leader, or lost it recently, is left alone; one that has had none for a long time is recreated, once.
+// A stream that has a leader, or lost it recently, is kept; one without a leader for a long time is recreated once.
 func TestTasksStreamWithoutLeaderIsCreatedAgain(t *testing.T) {
-	c := newStand(t).open(Options{})
+	c := newHarness(t).open(Options{})
 	w := c.WatchTasks(0)
 	_, err := w.Check(soon(t))
 	ok(t, err)
@@ -100,7 +100,7 @@ func TestTasksStreamWithoutLeaderIsCreatedAgain(t *testing.T) {
 	info, err := c.tasksInfo(soon(t))
 	ok(t, err)
 	begun := time.Now()
-	for _, see := range []struct {
+	for _, step := range []struct {
 		after  time.Duration
 		leader string
 		exists bool
@@ -113,10 +113,10 @@ func TestTasksStreamWithoutLeaderIsCreatedAgain(t *testing.T) {
 		{2 * leaderlessFor, "", true},
 		{2*leaderlessFor + time.Second, "", false},
 	} {
-		info.Cluster = &jetstream.ClusterInfo{Leader: see.leader}
-		ok(t, w.elect(soon(t), info, begun.Add(see.after)))
-		if _, err := c.js.Stream(soon(t), c.tasks.Name); errors.Is(err, jetstream.ErrStreamNotFound) == see.exists {
-			t.Fatalf("after %v, leader %q: %v", see.after, see.leader, err)
+		info.Cluster = &jetstream.ClusterInfo{Leader: step.leader}
+		ok(t, w.elect(soon(t), info, begun.Add(step.after)))
+		if _, err := c.js.Stream(soon(t), c.tasks.Name); errors.Is(err, jetstream.ErrStreamNotFound) == step.exists {
+			t.Fatalf("after %v, leader %q: %v", step.after, step.leader, err)
 		}
 	}
 	at, err := w.Check(soon(t))

@@ -21,7 +21,7 @@ func replies(t *testing.T, c *Conn, wait time.Duration) (all []string, err error
 }
 
 func TestAllWorkersOfTheNamespaceReply(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	c := s.open(Options{})
 	for _, name := range []string{"w1", "w2"} {
 		sub, err := s.open(Options{}).ServeWorkers(func() []byte { return []byte(name) })
@@ -29,21 +29,21 @@ func TestAllWorkersOfTheNamespaceReply(t *testing.T) {
 	}
 	sub, err := s.open(Options{Namespace: "other"}).ServeWorkers(func() []byte { return []byte("elsewhere") })
 	stop(t, sub, err)
-	eventually(t, "both", func() bool {
+	eventually(t, "both replies", func() bool {
 		got, err := replies(t, c, 50*time.Millisecond)
 		return err == nil && slices.Equal(got, []string{"w1", "w2"})
 	})
 }
 
 func TestRequestWorkersReturnsImmediatelyIfThereIsNone(t *testing.T) {
-	c := newStand(t).open(Options{})
+	c := newHarness(t).open(Options{})
 	if got, err := replies(t, c, time.Hour); err != nil || len(got) > 0 {
 		t.Fatal(got, err)
 	}
 }
 
 func TestMalformedReplyOfAWorkerIsCounted(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	c := s.open(Options{})
 	nc := s.dial()
 	sub, err := subscribe(nc, "pawl.default.workers", func(m *nats.Msg) { _ = m.Respond([]byte("hello")) })
@@ -61,7 +61,7 @@ func TestMalformedReplyOfAWorkerIsCounted(t *testing.T) {
 }
 
 func TestWorkersDoNotReplyToSubjectsOfInputs(t *testing.T) {
-	c := newStand(t).open(Options{})
+	c := newHarness(t).open(Options{})
 	sub, err := c.ServeWorkers(func() []byte { return []byte("w") })
 	stop(t, sub, err)
 	ok(t, c.nc.PublishRequest("pawl.default.workers", "pawl.default.to.order-1.cancel", nil))
@@ -87,7 +87,7 @@ func queued(t testing.TB, p *Puller, n uint64) {
 }
 
 func TestBurstReturnsOnlyQueuedTasks(t *testing.T) {
-	c := newStand(t).open(Options{})
+	c := newHarness(t).open(Options{})
 	p := pull(t, c, "q")
 	if got, err := p.Burst(soon(t), 10); err != nil || len(got) > 0 {
 		t.Fatal(got, err)
@@ -120,7 +120,7 @@ func TestBurstReturnsOnlyQueuedTasks(t *testing.T) {
 }
 
 func TestBurstRemovesPoisonAndContinues(t *testing.T) {
-	c := newStand(t).open(Options{})
+	c := newHarness(t).open(Options{})
 	p := pull(t, c, "q")
 	_, err := c.js.Publish(soon(t), "pawl.default.task.q", []byte("nonsense"))
 	ok(t, err)

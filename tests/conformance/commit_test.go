@@ -24,7 +24,7 @@ func (m *machine) turn() memstore.Turn {
 		t.Expect = draw(m, "head", "", "h1", "h2")
 	case 4, 5, 6:
 		if len(t.Pop) > 0 {
-			t.Pop[m.n%len(t.Pop)] = "a.acked.but.forgotten"
+			t.Pop[m.n%len(t.Pop)] = "a.acked.but.lost"
 		}
 	case 7, 8, 9:
 		t.Head = "" // only the inbox is consumed

@@ -34,15 +34,15 @@ type scenario struct {
 // How owner and workers interact; docs/conformance.md lists the promise of each case.
 func TestOwnersAndWorkersShareTheStore(t *testing.T) {
 	cases := map[string]func(*scenario){
-		"a cancelled activity is deleted, and no worker can claim, renew, ack or release it":      cancelledIsDeleted,
-		"cancelling a missing lease changes nothing, however often":                               cancelTwice,
-		"a renewal extends the claim to a TTL from now":                                           renewalExtends,
-		"a token that was never issued renews, acks and releases nothing":                         invalidTokens,
-		"claims are counted by activity, from one, and again when one expires":                    countsAreSeparate,
-		"an ack that fails leaves the lease and the inbox as they were, and can be made again":    ackRollsBack,
-		"a commit that fails leaves the leases and the inbox as they were, and can be made again": commitRollsBack,
-		"a completion that arrives during a turn is kept for the next":                            arrivesDuringATurn,
-		"executions and instances do not see each other's activities":                             isolation,
+		"the lease of a cancelled activity is deleted, and no worker can claim, renew, ack or release it": cancelledIsDeleted,
+		"cancelling a missing lease repeatedly changes nothing":                                           cancelTwice,
+		"a renewal extends the claim to a TTL from now":                                                   renewalExtends,
+		"a token that was never issued renews, acks and releases nothing":                                 invalidTokens,
+		"claims are counted per activity, from one, and a claim after an expiry counts":                   countsAreSeparate,
+		"a failed ack changes neither lease nor inbox, and can be repeated":                               ackRollsBack,
+		"a failed commit changes neither leases nor inbox, and can be repeated":                           commitRollsBack,
+		"a completion that arrives during a turn is kept for the next":                                    arrivesDuringATurn,
+		"activities of different executions and instances are isolated":                                   isolation,
 	}
 	redistest.All(t, func(t *testing.T, rdb redis.UniversalClient) {
 		for name, f := range cases {
@@ -207,7 +207,7 @@ func cancelTwice(s *scenario) {
 		}
 	}
 	if got := s.renew(held("a", 1, 2, "t"), time.Minute); got != lease.OK {
-		s.Errorf("its neighbour is renewed %s", got)
+		s.Errorf("renewal of the existing lease: %s", got)
 	}
 	s.wantUnread(0)
 }
@@ -284,7 +284,7 @@ func commitRollsBack(s *scenario) {
 		kept := s.rdb.LRange(s.Context(), key, 0, -1).Val()
 		s.must(s.rdb.Set(s.Context(), key, "not a list", 0).Err())
 		if _, err := s.turn([]uint64{3}, []uint64{2}); err == nil {
-			s.Errorf("committed, with another key for the %s", name)
+			s.Errorf("committed although the key of the %s has another type", name)
 		}
 		if got := s.fields(g); !maps.Equal(got, was) || len(s.fields(held("a", 1, 3, ""))) > 0 {
 			s.Errorf("%s: the lease was %v and is %v", name, was, got)
@@ -309,13 +309,13 @@ func arrivesDuringATurn(s *scenario) {
 	s.must(err)
 	done := s.turned(nil, nil, read.Element.ID)
 	if len(done.Unread) != 1 || !bytes.Equal(done.Unread[0], late.Element.Encode()) {
-		s.Errorf("the answer shows %q, want %q", done.Unread, late.Element.Encode())
+		s.Errorf("the reply has %q, want %q", done.Unread, late.Element.Encode())
 	}
 	if at, err := s.rdb.ZScore(s.Context(), s.part.Wakeups(), "a").Result(); err != nil || int64(at) > s.now()+2000 {
 		s.Errorf("the next wakeup is at %.0f, %v", at, err)
 	}
 	if done := s.turned(nil, nil, late.Element.ID); len(done.Unread) != 0 {
-		s.Errorf("left are %q", done.Unread)
+		s.Errorf("%q are left", done.Unread)
 	}
 }
 
@@ -359,7 +359,7 @@ func TestSingleConsumerDispatchesInOrder(t *testing.T) {
 			d.Ack()
 			puller.Request(1)
 		case <-time.After(time.Minute):
-			t.Fatalf("task %d did not come", i)
+			t.Fatalf("timed out waiting for task %d", i)
 		}
 	}
 }

@@ -79,7 +79,7 @@ func TestModelMistakesAreDetected(t *testing.T) {
 				actions := (&machine{harness: r}).actions()
 				if !ofRepairs(wrong) { // the seeds above are for the other mistakes
 					delete(actions, "rewind")
-					delete(actions, "look at a paused one")
+					delete(actions, "owner reconciles a paused instance")
 				}
 				names := slices.Sorted(maps.Keys(actions))
 				for i := 0; i < 80 && r.found == ""; i++ {
@@ -93,7 +93,7 @@ func TestModelMistakesAreDetected(t *testing.T) {
 					return
 				}
 			}
-			t.Fatal("the suite does not see it")
+			t.Fatal("the mistake was not detected")
 		})
 	}
 }

@@ -32,7 +32,7 @@ const leaseTTL, ownerTTL, claims = 10_000, 5000, 3
 // harness is a partition in Redis and the same partition in the model.
 type harness struct {
 	rt     *rapid.T
-	ctx    context.Context //nolint:containedctx // lives as long as one check
+	ctx    context.Context //nolint:containedctx // ends with one check
 	rdb    redis.UniversalClient
 	run    *redisx.Runner
 	part   redisx.Part

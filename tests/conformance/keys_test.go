@@ -30,7 +30,7 @@ func (r *harness) keys() []string {
 func (r *harness) kind(key string) redisx.ParsedKey {
 	n, ok := r.part.Parse(key)
 	if !ok {
-		r.rt.Fatalf("key %s is none of Pawl's", key)
+		r.rt.Fatalf("key %s is not one of Pawl's", key)
 	}
 	return n
 }
@@ -169,7 +169,7 @@ func (r *harness) snapshot() *memstore.Store {
 	}
 	for id, in := range s.Instances {
 		if index[id] != in.Status {
-			r.differf("%s has status %q and stands in the indices of %q", id, in.Status, index[id])
+			r.differf("%s has status %q and is in the indexes of %q", id, in.Status, index[id])
 		}
 		var want []string
 		if in.Head != "" {
@@ -184,7 +184,7 @@ func (r *harness) snapshot() *memstore.Store {
 		delete(sets, id)
 	}
 	if len(sets) > 0 {
-		r.differf("instances that are not there are in sets: %v", sets)
+		r.differf("missing instances are in sets: %v", sets)
 	}
 	return s
 }

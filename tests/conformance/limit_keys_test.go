@@ -146,14 +146,14 @@ func limitDifference(is, want *memlimit.Limit) (all []string) {
 			all = append(all, fmt.Sprintf("%s: is %s, should be %s\n", what, x, y))
 		}
 	}
-	differ("queue", is.Queue, want.Queue)
+	differ("waiters", is.Queue, want.Queue)
 	differ("holders", is.Holders, want.Holders)
-	differ("away", is.Rejections, want.Rejections)
+	differ("rejections", is.Rejections, want.Rejections)
 	differ("grants", is.Grants, want.Grants)
 	differ("policy in force", is.Force, want.Force)
 	differ("quota", []any{is.Window, is.Spent}, []any{want.Window, want.Spent})
 	differ("counters", is.Count, want.Count)
-	differ("there, last use, last number, deadlocked, expires",
+	differ("exists, last use, last number, deadlocked, expires",
 		[]any{is.Exists, is.Used, is.Last, is.WasDeadlocked, is.Expires}, []any{want.Exists, want.Used, want.Last, want.WasDeadlocked, want.Expires})
 	return all
 }
@@ -168,7 +168,7 @@ func (r *limitHarness) pass() {
 	}
 }
 
-// shifted returns a content whose times lie further in the past.
+// shifted moves the times of a content into the past, by d ms.
 func shifted(all content, keys []string, d int64) content {
 	for i, key := range keys {
 		switch v := all[key].(type) {

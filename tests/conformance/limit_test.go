@@ -59,7 +59,7 @@ func TestLimitModelMistakesAreDetected(t *testing.T) {
 					return
 				}
 			}
-			t.Fatal("the suite does not see it")
+			t.Fatal("the mistake was not detected")
 		})
 	}
 }
@@ -67,7 +67,7 @@ func TestLimitModelMistakesAreDetected(t *testing.T) {
 // limitHarness is two limits in Redis, one of them with a key, and the same limits in the model.
 type limitHarness struct {
 	rt      *rapid.T
-	ctx     context.Context //nolint:containedctx // lives as long as one check
+	ctx     context.Context //nolint:containedctx // ends with one check
 	rdb     redis.UniversalClient
 	run     *redisx.Runner
 	space   redisx.Space
@@ -126,7 +126,7 @@ func (r *limitHarness) differf(format string, args ...any) {
 func (r *limitHarness) actions() map[string]func(*rapid.T) {
 	return map[string]func(*rapid.T){
 		"admit": func(*rapid.T) { r.admit() }, "admit more": func(*rapid.T) { r.admit() }, "admit still more": func(*rapid.T) { r.admit() },
-		"sweep": func(*rapid.T) { r.sweep() }, "sweep more": func(*rapid.T) { r.sweep() }, "clear": func(*rapid.T) { r.clear() }, "disown": func(*rapid.T) { r.releaseOrphans() },
+		"sweep": func(*rapid.T) { r.sweep() }, "sweep more": func(*rapid.T) { r.sweep() }, "clear": func(*rapid.T) { r.clear() }, "release orphans": func(*rapid.T) { r.releaseOrphans() },
 		"stats": func(*rapid.T) { r.stats() }, "again": func(*rapid.T) { r.again() }, "time passes": func(*rapid.T) { r.pass() },
 		"save": func(*rapid.T) { r.save() }, "rollback": func(*rapid.T) { r.rollback() },
 	}
@@ -263,13 +263,13 @@ func (r *limitHarness) admit() {
 func (r *limitHarness) releaseOrphans() {
 	name, now := r.limit(), r.now()/1000
 	var leave []memlimit.Leave
-	for range pick(r, "disowned", 1, 1, 2, 3) {
+	for range pick(r, "orphans", 1, 1, 2, 3) {
 		m := r.member()
 		at := pick(r, "of", r.model[name].LastActive(m), now) + pick(r, "later by", int64(0), 0, -1, 1, -2000)
 		leave = append(leave, memlimit.Leave{Member: m, Orphaned: true, At: max(at, 0)})
 	}
 	r.send(func() {
-		r.both(name, fmt.Sprintf("disown at %s: %v", name, leave), func() (string, int64) {
+		r.both(name, fmt.Sprintf("release orphans at %s: %v", name, leave), func() (string, int64) {
 			ds := make([]limit.Orphan, len(leave))
 			for i, l := range leave {
 				ds[i] = limit.Orphan{Member: memberOf(l.Member), At: l.At}
@@ -297,19 +297,19 @@ func (r *limitHarness) sweep() {
 		r.both(name, fmt.Sprintf("sweep of %s, policy %+v", name, f), func() (string, int64) {
 			s, err := redistest.Answer(func(done func(limit.SweepReply, error)) { r.limits.Sweep(name, forceOf(f), done) })
 			r.must(err)
-			away := []string{}
+			rejected := []string{}
 			for _, a := range s.Rejected {
-				away = append(away, fmt.Sprint(a.Member, a.Cleared))
+				rejected = append(rejected, fmt.Sprint(a.Member, a.Cleared))
 			}
-			return fmt.Sprint(texts(s.Granted), sorted(away), sorted(texts(s.Stale)), s.Waiting, s.Holding, s.LimitedUntil, s.Next,
+			return fmt.Sprint(texts(s.Granted), sorted(rejected), sorted(texts(s.Stale)), s.Waiting, s.Holding, s.LimitedUntil, s.Next,
 				s.IdleFor.Milliseconds(), s.Deadlocked, s.Version, s.Declared.Group, s.More), s.Now
 		}, func(g *memlimit.Limit, now int64) string {
 			s := g.Sweep(now, f)
-			away := []string{}
+			rejected := []string{}
 			for _, a := range s.Rejected {
-				away = append(away, fmt.Sprint(memberOf(a.Member), a.Cleared))
+				rejected = append(rejected, fmt.Sprint(memberOf(a.Member), a.Cleared))
 			}
-			return fmt.Sprint(texts(s.Granted), sorted(away), sorted(texts(s.Stale)), s.Waiting, s.Holding, s.Until, s.Next,
+			return fmt.Sprint(texts(s.Granted), sorted(rejected), sorted(texts(s.Stale)), s.Waiting, s.Holding, s.Until, s.Next,
 				s.Idle, s.Deadlocked, s.Force.Version, s.Force.Declared, false)
 		})
 	})
@@ -333,7 +333,7 @@ func (r *limitHarness) stats() {
 	r.both(name, "stats of "+name, func() (string, int64) {
 		s, ok, err := r.limits.Stats(r.ctx, name)
 		r.must(err)
-		p, stands, err := r.limits.Place(r.ctx, name, memberOf(m))
+		p, found, err := r.limits.Place(r.ctx, name, memberOf(m))
 		r.must(err)
 		waiters, err := r.limits.Waiters(r.ctx, name, 1, 10)
 		r.must(err)
@@ -342,14 +342,14 @@ func (r *limitHarness) stats() {
 			second = fmt.Sprint(waiters[0].Member, waiters[0].Position, waiters[0].Since)
 		}
 		if !ok {
-			return fmt.Sprint("none ", stands), 0
+			return fmt.Sprint("none ", found), 0
 		}
 		return fmt.Sprint(s.QueueLength, s.Active, s.OldestEnqueuedAt, s.TotalEnqueued, s.TotalCompleted, s.Rejected, s.TimedOut, s.Withdrawn, s.Cleared,
-			s.LimitedUntil, stands, p.Position, p.Since, second), 0
+			s.LimitedUntil, found, p.Position, p.Since, second), 0
 	}, func(g *memlimit.Limit, now int64) string {
-		at, since, stands := g.PlaceOf(m)
+		at, since, found := g.PlaceOf(m)
 		if !g.Exists && g.Empty() {
-			return fmt.Sprint("none ", stands)
+			return fmt.Sprint("none ", found)
 		}
 		second, oldest := "", int64(0)
 		if len(g.Queue) > 0 {
@@ -360,7 +360,7 @@ func (r *limitHarness) stats() {
 		}
 		c := g.Count
 		return fmt.Sprint(len(g.Queue), len(g.Holders), oldest, c.Entered, c.Completed, c.Rejected, c.TimedOut, c.Withdrawn, c.Cleared,
-			g.Clone().Limited(now), stands, at, since/1000, second)
+			g.Clone().Limited(now), found, at, since/1000, second)
 	})
 }
 

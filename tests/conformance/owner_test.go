@@ -165,19 +165,19 @@ func (m *machine) ingestBound(token string, from, to memstore.Position, batch []
 }
 
 func (m *machine) due() {
-	token, most := m.token(), draw(m, "most", 1, 2, 10)
+	token, limit := m.token(), draw(m, "limit", 1, 2, 10)
 	m.both("due", func() (string, int64) {
-		d, err := redistest.Answer(func(done func(record.DueSet, error)) { m.store.Due(m.tenure(token), most, done) })
+		d, err := redistest.Answer(func(done func(record.DueSet, error)) { m.store.Due(m.tenure(token), limit, done) })
 		if err != nil {
 			return m.refused(err), 0
 		}
 		return fmt.Sprint("OK ", d.Instances, d.Next, d.Limits, d.NextLimit), d.Now
 	}, func(s *memstore.Store, now int64) string {
-		a, due, visits := s.Due(now, token, most)
+		a, due, limits := s.Due(now, token, limit)
 		if a != memstore.OK {
 			return string(a)
 		}
-		return fmt.Sprint("OK ", due.IDs, due.Next, visits.IDs, visits.Next)
+		return fmt.Sprint("OK ", due.IDs, due.Next, limits.IDs, limits.Next)
 	})
 }
 
@@ -194,20 +194,20 @@ func (m *machine) list() {
 	})
 }
 
-// reschedule ends a visit of a limit by setting its next sweep.
+// reschedule ends a sweep of a limit by setting the time of the next one.
 func (m *machine) reschedule() {
 	name, in := draw(m, "limit", "charge-card", "charge-card/acme"), int64(0)
 	if !oneIn(m, 3) {
 		in = draw(m, "next", int64(500), 2000)
 	}
-	m.both(fmt.Sprintf("relist %s in %d", name, in), func() (string, int64) {
+	m.both(fmt.Sprintf("reschedule %s in %d", name, in), func() (string, int64) {
 		_, err := redistest.Answer(func(done func(any, error)) {
-			said := func(err error) { done(nil, err) }
+			replied := func(err error) { done(nil, err) }
 			if in == 0 {
-				m.limits.Unschedule(name, said)
+				m.limits.Unschedule(name, replied)
 				return
 			}
-			m.limits.Reschedule(name, time.Duration(in)*time.Millisecond, said)
+			m.limits.Reschedule(name, time.Duration(in)*time.Millisecond, replied)
 		})
 		m.must(err)
 		return "", 0

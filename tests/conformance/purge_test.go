@@ -25,7 +25,7 @@ func (m *machine) purge() {
 	case 1:
 		p.Head = draw(m, "head", "", "h1", "h2")
 	case 2:
-		p.Pop = append(p.Pop, "a.acked.but.forgotten")
+		p.Pop = append(p.Pop, "a.acked.but.lost")
 	}
 	was := in.Record
 	m.send(func() {
@@ -60,8 +60,8 @@ func (m *machine) report() {
 	ref := lease.Ref{Part: partition, Instance: id, Execution: draw(m, "execution", uint64(1), 2, max(m.model.Get(id).Execution, 1))}
 	reports := make([]lease.Reported, draw(m, "reports", 1, 2))
 	for i := range reports {
-		how := draw(m, "how", lease.Stopped, lease.NeverStarted, lease.FinishedFirst)
-		reports[i] = lease.Reported{Activity: draw(m, "activity", uint64(1), 2, 3), Report: lease.Report{Ending: how, Worker: "w1", At: int64(m.n)}}
+		ending := draw(m, "ending", lease.Stopped, lease.NeverStarted, lease.FinishedFirst)
+		reports[i] = lease.Reported{Activity: draw(m, "activity", uint64(1), 2, 3), Report: lease.Report{Ending: ending, Worker: "w1", At: int64(m.n)}}
 	}
 	m.both(fmt.Sprintf("report on %s: %+v", id, reports), func() (string, int64) {
 		_, err := redistest.Answer(func(done func(any, error)) { m.leases.Report(ref, reports, func(err error) { done(nil, err) }) })

@@ -33,7 +33,7 @@ func (m *machine) rewind() {
 		}
 	}
 	if strings.HasSuffix(r.NewHead, "7") { // without a draw, which would change the meaning of the seeds of TestModelMistakesAreDetected
-		r.Results = append(r.Results, record.Placed{Place: len(in.Inbox) / 2, ID: "a.acked.but.forgotten"})
+		r.Results = append(r.Results, record.Placed{Place: len(in.Inbox) / 2, ID: "a.acked.but.lost"})
 	}
 	if oneIn(m, 6) {
 		r.Head = draw(m, "head", "h1", "h2")

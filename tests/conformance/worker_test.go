@@ -19,7 +19,7 @@ func (m *machine) drawClaim() memstore.Claim {
 		return memstore.Claim{Instance: m.instance(), Execution: draw(m, "execution", uint64(1), 2), Activity: l.Activity, Effect: l.Effect, Token: m.fresh("t")}
 	}
 	last := m.claims[max(0, len(m.claims)-3):]
-	return draw(m, "grip", last...)
+	return draw(m, "claim", last...)
 }
 
 func claimOf(g memstore.Claim) lease.Claim {

@@ -51,9 +51,9 @@ type chaos struct {
 }
 
 func actionsOfChaos() []string {
-	return []string{"three", "busy", "keyed", "full", "late", "kept", "rude"}
+	return []string{"three", "busy", "keyed", "full", "late", "kept", "rejecting"}
 }
-func hallsOfChaos() []string { return []string{"hall", "annex", "late-hall", "rude-hall"} }
+func hallsOfChaos() []string { return []string{"hall", "annex", "late-hall", "rejecting-hall"} }
 
 func (c *chaos) yes() bool { return c.rnd.IntN(2) == 0 }
 

@@ -62,8 +62,8 @@ var (
 	empty = pawl.Group("empty") // without a declared policy
 )
 
-// errTired is the error of an attempt that is meant to fail.
-var errTired = pawl.NewError("tired")
+// errFailing is the error of an attempt that fails on request.
+var errFailing = pawl.NewError("failing")
 
 type visits = pawl.Activity[Visit, string]
 
@@ -76,10 +76,10 @@ func actions() []visits {
 	return []visits{
 		act("three", one), act("hundred", one), act("thousand", pawl.Concurrency(4)), act("busy", pawl.Concurrency(3)),
 		act("keyed", one, pawl.KeyBy("key")), act("scattered", one, pawl.KeyBy("key")), act("left", one), act("right", one), act("rated", pawl.Rate(5, 500*time.Millisecond)), act("quota", pawl.Quota(3, time.Second)),
-		act("given-up", one), act("taken-back", one), act("let-go", one), act("killed", one), act("poison", one),
+		act("cancelled-instance", one), act("cancelled-waiter", one), act("cancelled-holder", one), act("killed", one), act("poison", one),
 		act("purged", one), act("timed", one), act("hurried", one), act("kept-and-cancelled", one), act("kept-and-purged", one),
 		act("full", one, pawl.QueueLimit(1)), act("full-again", one, pawl.QueueLimit(1)), act("late", one, pawl.QueueTimeout(300*time.Millisecond)),
-		act("rude", one, pawl.Reject()), act("cleared", one), act("kept", one), act("requeued", one),
+		act("rejecting", one, pawl.Reject()), act("cleared", one), act("kept", one), act("requeued", one),
 		act("free"), act("alone"), act("own", pawl.Concurrency(5), few), act("of-few", few), act("of-empty", empty), act("of-none"),
 	}
 }
@@ -94,8 +94,8 @@ func halls() []stays {
 	}
 	return []stays{
 		hall("hall", one), hall("annex", one), hall("vault", one), hall("full-hall", one, pawl.QueueLimit(1)),
-		hall("late-hall", one, pawl.QueueTimeout(300*time.Millisecond)), hall("rude-hall", one, pawl.Reject()), hall("cleared-hall", one),
-		hall("orphan-hall", one), hall("knot", one, pawl.QueueTimeout(5*time.Second)), hall("far-knot", one, pawl.QueueTimeout(5*time.Second)),
+		hall("late-hall", one, pawl.QueueTimeout(300*time.Millisecond)), hall("rejecting-hall", one, pawl.Reject()), hall("cleared-hall", one),
+		hall("orphan-hall", one), hall("deadlock", one, pawl.QueueTimeout(5*time.Second)), hall("far-deadlock", one, pawl.QueueTimeout(5*time.Second)),
 	}
 }
 
@@ -190,7 +190,7 @@ func errorNames(err error) string {
 	for name, sentinel := range map[string]error{
 		"queue full": pawl.ErrQueueFull, "queue timeout": pawl.ErrQueueTimeout, "cleared": pawl.ErrQueueCleared, "limited": pawl.ErrLimited,
 		"timeout": pawl.ErrTimeout,
-		"tired":   errTired, "cancelled": context.Canceled,
+		"failing": errFailing, "cancelled": context.Canceled,
 	} {
 		if errors.Is(err, sentinel) {
 			words = append(words, name)
@@ -236,7 +236,7 @@ func (b recorder) visit(ctx context.Context, v Visit) (string, error) {
 	case v.Kills:
 		os.Exit(1)
 	case i.Attempt <= v.Fails:
-		err = errTired
+		err = errFailing
 	case v.Hold:
 		err = b.wait(ctx, v.Room, i.Instance)
 	case v.Dwell > 0:

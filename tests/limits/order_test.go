@@ -22,14 +22,14 @@ func TestLimitsHoldInTheWholeFleet(t *testing.T) {
 
 func orderly() []scenario {
 	return []scenario{
-		{"three wait, and each completion wakes exactly the next", three},
-		{"a hundred callers of several orchestrators start in the order of their numbers", hundred},
-		{"a thousand wait, the limit goes up and down, no holder is evicted and no waiter overtakes", thousand},
+		{"three wait, and each completion admits exactly the next", three},
+		{"a hundred callers of several orchestrators start in the order in which they wait", hundred},
+		{"while a thousand wait, the limit is raised and lowered, no holder is evicted and no waiter overtakes", thousand},
 		{"two workers never run more activities than the limit", busy},
 		{"actions and keys are independent", keyed},
-		{"a hundred limits without former callers hold from the first call on", scattered},
-		{"a rate is kept in every window", rated},
-		{"a quota is kept from its first grant on", quota},
+		{"a hundred new limits are enforced from the first call", scattered},
+		{"a rate is not exceeded in any window", rated},
+		{"a quota is not exceeded in any window", quota},
 	}
 }
 
@@ -49,7 +49,7 @@ func three(a *harness) {
 		return a.counts("pawl_limit_waiting,three") == 3 && a.counts("pawl_limit_active,three") == 1
 	})
 	if n := a.counts("pawl_limit_waited_total,three"); n != 3 {
-		a.Errorf("%v are counted as waiters", n)
+		a.Errorf("%v waits were counted, want 3", n)
 	}
 	for i, run := range runs {
 		a.release("three", 1)
@@ -107,7 +107,7 @@ func hundred(a *harness) {
 	a.awaitEmpty("hundred", limiter.Stats{TotalEnqueued: 101, TotalCompleted: 101})
 }
 
-// wantProgramOrder checks that the calls of each instance wait in the order in which its code has made them.
+// wantProgramOrder checks that the calls of each instance wait in the order in which its code made them.
 func (a *harness) wantProgramOrder(order []limiter.Waiter) {
 	a.Helper()
 	last := map[string]uint64{}

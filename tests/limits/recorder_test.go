@@ -16,7 +16,7 @@ import (
 	"github.com/pawlrun/pawl/internal/poll"
 )
 
-// recorder records the entries and exits of activities, by room. It uses the same Redis as the fleet, under its own keys, and nothing of
+// recorder records the entries and exits of activities, by room. It uses the same Redis as the fleet, under its own keys and without
 // the limits, so that it counts independently.
 type recorder struct {
 	rdb redis.UniversalClient

@@ -13,11 +13,11 @@ func refusals() []scenario {
 		{"a full limit is an error at the call, which is not retried", full},
 		{"a full limit is retried if the code requires it", fullAgain},
 		{"a waiter has an error at the call after the maximum wait", late},
-		{"a call that may not wait fails at once", rude},
+		{"a call that may not wait fails at once", rejecting},
 		{"a waiter whose limit is cleared has an error at the call", cleared},
 		{"a start at a full limit fails, and so does the call of its parent", fullHall},
 		{"a start that exceeds the maximum wait fails, and so does the call of its parent", lateHall},
-		{"a start that may not wait fails, and so does the call of its parent", rudeHall},
+		{"a start that may not wait fails, and so does the call of its parent", rejectingHall},
 		{"a start whose limit is cleared ends, and the call of its parent fails", clearedHall},
 	}
 }
@@ -84,13 +84,13 @@ func late(a *harness) {
 	a.awaitEmpty("late", limiter.Stats{TotalEnqueued: 2, TotalCompleted: 1, TimedOut: 1})
 }
 
-func rude(a *harness) {
-	first := a.startHolder("rude")
-	a.wantResults(a.visit("rude-2", again("rude")), "limited")
-	a.wantOneAttempt("rude", "rude-2")
-	a.releaseAll("rude")
+func rejecting(a *harness) {
+	first := a.startHolder("rejecting")
+	a.wantResults(a.visit("rejecting-2", again("rejecting")), "limited")
+	a.wantOneAttempt("rejecting", "rejecting-2")
+	a.releaseAll("rejecting")
 	a.wantResults(first, "ok")
-	a.awaitEmpty("rude", limiter.Stats{TotalEnqueued: 1, TotalCompleted: 1, Rejected: 1})
+	a.awaitEmpty("rejecting", limiter.Stats{TotalEnqueued: 1, TotalCompleted: 1, Rejected: 1})
 }
 
 func cleared(a *harness) {
@@ -156,11 +156,11 @@ func lateHall(a *harness) {
 	a.awaitEmpty(hall, limiter.Stats{TotalEnqueued: 3, TotalCompleted: 1, TimedOut: 2})
 }
 
-func rudeHall(a *harness) {
-	const hall = "rude-hall"
+func rejectingHall(a *harness) {
+	const hall = "rejecting-hall"
 	first := a.startHallHolder(hall)
-	refused(a, a.stay(hall, "rude-hall-2", Stay{}), pawl.ErrLimited, client.Failed)
-	a.wantResult(a.host(hall, "rude-hall-3"), "limited")
+	refused(a, a.stay(hall, "rejecting-hall-2", Stay{}), pawl.ErrLimited, client.Failed)
+	a.wantResult(a.host(hall, "rejecting-hall-3"), "limited")
 	a.wantOnlyHolder(hall)
 	a.releaseAll(hall)
 	a.wantResult(first, "ok")

@@ -14,10 +14,10 @@ import (
 
 func slots() []scenario {
 	return []scenario{
-		{"an instance that is cancelled while its activity waits leaves the limit", givenUp},
-		{"a waiting activity whose call is cancelled leaves its limit", takenBack},
-		{"an activity that is cancelled releases its slot", letGo},
-		{"an activity whose worker is killed keeps its slot and its turn", killed},
+		{"an instance that is cancelled while its activity waits leaves the limit", cancelledInstance},
+		{"a waiting activity whose call is cancelled leaves its limit", cancelledWaiter},
+		{"an activity that is cancelled releases its slot", cancelledHolder},
+		{"an activity whose worker is killed keeps its slot, and the waiters their order", killed},
 		{"an activity that kills every worker releases its slot", poison},
 		{"an activity whose instance is purged releases its slot", purged},
 		{"the time of an attempt begins when it is admitted", timed},
@@ -26,45 +26,45 @@ func slots() []scenario {
 		{"a retained slot is released when its instance is purged", keptAndPurged},
 		{"a retry waits again", requeued},
 		{"a retry that keeps its slot runs before the waiters", kept},
-		{"a completion of an action without waiters has no effect", unlimited},
+		{"a call of an action without a limit creates no limit", unlimited},
 	}
 }
 
-func givenUp(a *harness) {
-	first := a.startHolder("given-up")
-	a.visit("given-up-2", one("given-up", Visit{}))
-	a.awaitWaiters("given-up", 1)
-	third := a.visit("given-up-3", one("given-up", Visit{}))
-	a.awaitWaiters("given-up", 2)
-	a.must(a.client.Cancel(a.ctx, "given-up-2", "no longer needed"))
-	a.status("given-up-2", client.Cancelled)
-	a.awaitWaiters("given-up", 1)
-	a.releaseAll("given-up")
+func cancelledInstance(a *harness) {
+	first := a.startHolder("cancelled-instance")
+	a.visit("cancelled-instance-2", one("cancelled-instance", Visit{}))
+	a.awaitWaiters("cancelled-instance", 1)
+	third := a.visit("cancelled-instance-3", one("cancelled-instance", Visit{}))
+	a.awaitWaiters("cancelled-instance", 2)
+	a.must(a.client.Cancel(a.ctx, "cancelled-instance-2", "no longer needed"))
+	a.status("cancelled-instance-2", client.Cancelled)
+	a.awaitWaiters("cancelled-instance", 1)
+	a.releaseAll("cancelled-instance")
 	a.wantResults(first, "ok")
 	a.wantResults(third, "ok")
-	a.wantOneAttempt("given-up", "given-up-2")
-	a.awaitEmpty("given-up", limiter.Stats{TotalEnqueued: 3, TotalCompleted: 2, Withdrawn: 1})
+	a.wantOneAttempt("cancelled-instance", "cancelled-instance-2")
+	a.awaitEmpty("cancelled-instance", limiter.Stats{TotalEnqueued: 3, TotalCompleted: 2, Withdrawn: 1})
 }
 
-func takenBack(a *harness) {
-	first := a.startHolder("taken-back")
-	second := a.visit("taken-back-2", Crowd{Action: "taken-back", Visits: make([]Visit, 1), Deadline: 200 * time.Millisecond})
+func cancelledWaiter(a *harness) {
+	first := a.startHolder("cancelled-waiter")
+	second := a.visit("cancelled-waiter-2", Crowd{Action: "cancelled-waiter", Visits: make([]Visit, 1), Deadline: 200 * time.Millisecond})
 	a.wantResults(second, "cancelled")
-	a.wantOneAttempt("taken-back", "taken-back-2")
-	a.awaitWaiters("taken-back", 0)
-	a.releaseAll("taken-back")
+	a.wantOneAttempt("cancelled-waiter", "cancelled-waiter-2")
+	a.awaitWaiters("cancelled-waiter", 0)
+	a.releaseAll("cancelled-waiter")
 	a.wantResults(first, "ok")
-	a.awaitEmpty("taken-back", limiter.Stats{TotalEnqueued: 2, TotalCompleted: 1, Withdrawn: 1})
+	a.awaitEmpty("cancelled-waiter", limiter.Stats{TotalEnqueued: 2, TotalCompleted: 1, Withdrawn: 1})
 }
 
-func letGo(a *harness) {
-	a.startHolder("let-go")
-	second := a.visit("let-go-2", one("let-go", Visit{}))
-	a.awaitWaiters("let-go", 1)
-	a.must(a.client.Cancel(a.ctx, "let-go-held", "no longer needed"))
+func cancelledHolder(a *harness) {
+	a.startHolder("cancelled-holder")
+	second := a.visit("cancelled-holder-2", one("cancelled-holder", Visit{}))
+	a.awaitWaiters("cancelled-holder", 1)
+	a.must(a.client.Cancel(a.ctx, "cancelled-holder-held", "no longer needed"))
 	a.wantResults(second, "ok")
-	a.status("let-go-held", client.Cancelled)
-	a.awaitEmpty("let-go", limiter.Stats{TotalEnqueued: 2, TotalCompleted: 2})
+	a.status("cancelled-holder-held", client.Cancelled)
+	a.awaitEmpty("cancelled-holder", limiter.Stats{TotalEnqueued: 2, TotalCompleted: 2})
 }
 
 func killed(a *harness) {
@@ -187,7 +187,7 @@ func keptAndPurged(a *harness) {
 func (a *harness) retried(action string, keep bool, want ...string) {
 	a.Helper()
 	first := a.startHolder(action)
-	tired := a.visit(action+"-tired", Crowd{Action: action, Visits: []Visit{{Fails: 2}}, Retry: 3, Pause: 300 * time.Millisecond, Keep: keep})
+	failing := a.visit(action+"-failing", Crowd{Action: action, Visits: []Visit{{Fails: 2}}, Retry: 3, Pause: 300 * time.Millisecond, Keep: keep})
 	a.awaitWaiters(action, 1)
 	fresh := a.visit(action+"-fresh", one(action, Visit{Hold: true}))
 	a.awaitWaiters(action, 2)
@@ -196,7 +196,7 @@ func (a *harness) retried(action string, keep bool, want ...string) {
 	a.awaitEntries(action, len(want)) // before any other activity is released
 	a.release(action, 1)
 	a.wantResults(fresh, "ok")
-	a.wantResults(tired, "ok")
+	a.wantResults(failing, "ok")
 	got := sequence(a.recorder.entered(a.T, action))
 	for i, id := range append([]string{"held"}, want...) {
 		if i >= len(got) || got[i] != action+"-"+id {
@@ -207,12 +207,12 @@ func (a *harness) retried(action string, keep bool, want ...string) {
 }
 
 func requeued(a *harness) {
-	a.retried("requeued", false, "tired", "fresh")
+	a.retried("requeued", false, "failing", "fresh")
 	a.awaitEmpty("requeued", limiter.Stats{TotalEnqueued: 5, TotalCompleted: 5})
 }
 
 func kept(a *harness) {
-	a.retried("kept", true, "tired", "tired", "tired", "fresh")
+	a.retried("kept", true, "failing", "failing", "failing", "fresh")
 	a.awaitEmpty("kept", limiter.Stats{TotalEnqueued: 3, TotalCompleted: 3})
 }
 

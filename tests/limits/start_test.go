@@ -14,9 +14,9 @@ func startsInOrder() []scenario {
 		{"a waiting instance is pending, and runs only after the previous one has ended", hall},
 		{"a purged pending instance leaves its limit", annex},
 		{"a purged instance releases its slot", vault},
-		{"the end of a parent takes its pending child out of the queue", orphan},
-		{"a deadlock is reported, and ends after the maximum wait", knot},
-		{"a deadlock with a descendant is one, too", farKnot},
+		{"the end of a parent withdraws its pending child from the limit", orphan},
+		{"a deadlock is reported, and ends after the maximum wait", deadlock},
+		{"a deadlock through a descendant is detected", farDeadlock},
 	}
 }
 
@@ -120,11 +120,11 @@ func vault(a *harness) {
 	a.awaitEmpty("vault", limiter.Stats{TotalEnqueued: 2, TotalCompleted: 2})
 }
 
-func knot(a *harness)    { a.knotted("knot", Stay{Child: true}) }
-func farKnot(a *harness) { a.knotted("far-knot", Stay{Far: true}) }
+func deadlock(a *harness)    { a.deadlocks("deadlock", Stay{Child: true}) }
+func farDeadlock(a *harness) { a.deadlocks("far-deadlock", Stay{Far: true}) }
 
-// knotted makes an instance wait for a descendant that needs the instance's slot.
-func (a *harness) knotted(hall string, s Stay) {
+// deadlocks makes an instance wait for a descendant that needs the instance's slot.
+func (a *harness) deadlocks(hall string, s Stay) {
 	a.Helper()
 	id, child := hall+"-1", hall+"-1-child"
 	run := a.stay(hall, id, s)

@@ -16,8 +16,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/history/store"
 )
 
-// sound creates a consistent instance in its second execution, with an event to another instance in the history of the first.
-func (b *bench) sound() {
+// consistentInstance creates a consistent instance in its second execution, with an event to another instance in the history of the first.
+func (b *harness) consistentInstance() {
 	b.Helper()
 	_, err := b.commit(record.Commit{
 		Instance: "a", NewHead: "h1", Events: encoded(b, started(1), &history.EventSent{Instance: "b", Name: "e"}, &history.ContinuedAsNew{}),
@@ -27,10 +27,10 @@ func (b *bench) sound() {
 	b.must(err)
 }
 
-// turned creates the instance of sound, after the first turn of its second execution, which starts a child and sends an event.
-func (b *bench) turned() {
+// afterFirstTurn creates the instance of consistentInstance, after the first turn of its second execution, which starts a child and sends an event.
+func (b *harness) afterFirstTurn() {
 	b.Helper()
-	b.sound()
+	b.consistentInstance()
 	_, err := b.commit(record.Commit{
 		Instance: "a", Execution: 2, Head: "h1", NewHead: "h2", From: record.Running, Pop: []string{"!c2.0"},
 		Events: encoded(b, started(2), &history.ChildScheduled{Name: "c", Instance: "child", Effect: "x"}, &history.EventSent{Instance: "b", Name: "e"}),
@@ -40,7 +40,7 @@ func (b *bench) turned() {
 }
 
 // wantRules checks the namespace and expects exactly one violation of each of the rules.
-func (b *bench) wantRules(parts ...string) {
+func (b *harness) wantRules(parts ...string) {
 	b.Helper()
 	found, err := b.st.Check(b.ctx(), nil, nil)
 	b.must(err)
@@ -58,23 +58,23 @@ func (b *bench) wantRules(parts ...string) {
 	}
 }
 
-func (b *bench) set(field string, value any) {
+func (b *harness) set(field string, value any) {
 	b.Helper()
 	b.must(b.rdb.HSet(b.ctx(), b.p.Instance("a"), field, value).Err())
 }
 
 func TestCheckFindsNothingInSoundExecution(t *testing.T) {
-	each(t, map[string]func(b *bench){
-		"that has just begun": func(b *bench) {
-			b.sound()
+	each(t, map[string]func(b *harness){
+		"an execution that has just begun": func(b *harness) {
+			b.consistentInstance()
 			b.wantRules()
 		},
-		"after its first turn": func(b *bench) {
-			b.turned()
+		"an execution after its first turn": func(b *harness) {
+			b.afterFirstTurn()
 			b.wantRules()
 		},
-		"whose attributes were set, changed and removed": func(b *bench) {
-			b.turned()
+		"attributes that were set, changed and removed": func(b *harness) {
+			b.afterFirstTurn()
 			head := "h2"
 			for i, attributes := range []string{`{"items":5,"paid":false,"tenant":"acme"}`, `{"items":7,"tenant":"globex"}`, `{"due":{"time":"2026-11-22T08:00:00.000Z"},"tenant":"globex"}`} {
 				next := fmt.Sprint("a", i)
@@ -88,8 +88,8 @@ func TestCheckFindsNothingInSoundExecution(t *testing.T) {
 				b.Errorf("%d sets of former values", n)
 			}
 		},
-		"whose record is gone": func(b *bench) { // here there are findings, on each kind of store
-			b.turned()
+		"an instance without a record has findings": func(b *harness) {
+			b.afterFirstTurn()
 			b.must(b.rdb.Del(b.ctx(), b.p.Instance("a")).Err())
 			b.must(b.rdb.ZAdd(b.ctx(), b.p.Wakeups(), redis.Z{Score: 1, Member: "a"}).Err()) // long overdue
 			b.wantRules("has a history of 3 events but no record", "has a history of 3 events but no record",
@@ -104,45 +104,45 @@ func TestCheckFindsBrokenInvariants(t *testing.T) {
 	_, rdb := redistest.MiniClient(t)
 	run := redisx.NewRunner(rdb)
 	t.Cleanup(run.Close)
-	for name, f := range map[string]func(b *bench){
-		"an execution that has just begun without its start": func(b *bench) {
-			b.sound()
+	for name, f := range map[string]func(b *harness){
+		"an execution that has just begun without its start": func(b *harness) {
+			b.consistentInstance()
 			b.must(b.rdb.LPush(b.ctx(), b.p.Inbox("a"), element("e1")).Err())
 			b.wantRules("its start is not the first unread input")
 		},
-		"a history that is missing although the record counts events": func(b *bench) {
-			b.sound()
+		"a history that is missing although the record counts events": func(b *harness) {
+			b.consistentInstance()
 			b.set("events", 2)
 			b.wantRules("has a record but no history")
 		},
-		"a history without its last events": func(b *bench) {
-			b.turned()
+		"a history without its last events": func(b *harness) {
+			b.afterFirstTurn()
 			b.set("events", 4)
 			b.wantRules("has 4 events, but the history has 3")
 		},
-		"the history of an execution that has not begun, and one without a record": func(b *bench) {
-			b.sound()
+		"the history of an execution that has not begun, and one without a record": func(b *harness) {
+			b.consistentInstance()
 			b.must(b.rdb.RPush(b.ctx(), b.p.History("a", 3), "x").Err())
 			b.must(b.rdb.RPush(b.ctx(), b.p.History("b", 1), "x").Err())
 			b.wantRules("execution 3 has a history of 1 events, but the current one is 2", "has a history of 1 events but no record")
 		},
-		"a child and a message without a wakeup": func(b *bench) {
-			b.turned()
+		"a child and a message without a wakeup": func(b *harness) {
+			b.afterFirstTurn()
 			b.must(b.rdb.ZRem(b.ctx(), b.p.Wakeups(), "a").Err())
 			b.wantRules("1 children outstanding", "has pending messages after \"1.2\" up to 2.3")
 		},
-		"a pending message beyond the watermark": func(b *bench) {
-			b.turned()
+		"a pending message beyond the watermark": func(b *harness) {
+			b.afterFirstTurn()
 			b.set("prod", "2.2")
 			b.wantRules("event 3 has a pending message, but the last one in the record is \"2.2\"")
 		},
-		"a slot that is retained without a holder": func(b *bench) {
-			b.turned()
+		"a slot that is retained without a holder": func(b *harness) {
+			b.afterFirstTurn()
 			b.set("r:ticket", 1)
 			b.wantRules("the record retains the slots of [\"ticket\"], but the history those of []")
 		},
-		"watermarks beyond the history": func(b *bench) {
-			b.turned()
+		"watermarks beyond the history": func(b *harness) {
+			b.afterFirstTurn()
 			b.set("prod", "2.4")
 			b.wantRules("up to 2.4 are pending, but the history ends at 2.3")
 			b.set("prod", "3.1")
@@ -151,13 +151,13 @@ func TestCheckFindsBrokenInvariants(t *testing.T) {
 			b.set("pub", "2.4")
 			b.wantRules("up to 2.4 are published, but the last one produced is 2.3")
 		},
-		"pending messages whose history was pruned": func(b *bench) {
-			b.sound()
+		"pending messages whose history was pruned": func(b *harness) {
+			b.consistentInstance()
 			b.must(b.rdb.Del(b.ctx(), b.p.History("a", 1)).Err())
 			b.wantRules("up to 1.2 are pending, but the history of that execution has 0 events")
 		},
-		"a lost lease, also if a completion of the previous execution is unread": func(b *bench) {
-			b.sound()
+		"a lost lease, also if a completion of the previous execution is unread": func(b *harness) {
+			b.consistentInstance()
 			_, err := b.commit(record.Commit{
 				Instance: "a", Execution: 2, Head: "h1", NewHead: "h2", From: record.Running, Pop: []string{"!c2.0"},
 				Events: encoded(b, started(2), &history.ActivityScheduled{Name: "act", Effect: "e2"}), Create: leases(2),
@@ -175,8 +175,8 @@ func TestCheckFindsBrokenInvariants(t *testing.T) {
 			push("ae2.token")
 			b.wantRules()
 		},
-		"remains of an execution that was pruned, and reports of one that has not begun": func(b *bench) {
-			b.sound()
+		"remains of an execution that was pruned, and reports of one that has not begun": func(b *harness) {
+			b.consistentInstance()
 			for execution := 0; execution <= 3; execution++ { // before its first turn, an execution also keeps the last but one
 				b.must(b.rdb.HSet(b.ctx(), b.p.Reports("a", uint64(execution)), "2", "{}").Err())
 			}
@@ -191,8 +191,8 @@ func TestCheckFindsBrokenInvariants(t *testing.T) {
 			b.must(b.rdb.HSet(b.ctx(), b.p.Reports("a", 0), "2", "{}").Err())
 			b.wantRules("execution 0 has reports on 1 activities, but the current one is 2", "execution 0 has a history of 1 events, but the current one is 2")
 		},
-		"remains of a purged instance": func(b *bench) {
-			b.over()
+		"remains of a purged instance": func(b *harness) {
+			b.endedInstance()
 			pu := purgeOfA()
 			b.must(b.purge(pu))
 			b.wantRules()
@@ -204,8 +204,8 @@ func TestCheckFindsBrokenInvariants(t *testing.T) {
 			b.wantRules("has reports on 1 activities but no record", "lease of activity 2 of execution 2, which is not outstanding",
 				"is in the index of completed but has no record", "is scheduled, but has neither a record", "is listed as stalled, but has neither a record")
 		},
-		"sets of values that differ from the record": func(b *bench) {
-			b.turned()
+		"sets of values that differ from the record": func(b *harness) {
+			b.afterFirstTurn()
 			b.set("attributes", `{"tenant":"acme"}`)
 			b.must(b.rdb.Del(b.ctx(), b.p.Orchestrations()).Err())
 			b.must(b.rdb.ZAdd(b.ctx(), b.p.Values("orchestration", "n"), redisZ(5, "a")).Err())
@@ -214,15 +214,15 @@ func TestCheckFindsBrokenInvariants(t *testing.T) {
 				"is in the set "+b.p.Values("code", "x:y")+", but has no record with the value",
 				"is in the set "+b.p.Values("orchestration", "n")+" with score 5 instead of 0", "is not in the set "+b.p.Values("tenant", "acme"), "the orchestration n has instances but is not among the orchestrations")
 		},
-		"a lease of the previous execution": func(b *bench) {
-			b.turned()
+		"a lease of the previous execution": func(b *harness) {
+			b.afterFirstTurn()
 			b.must(b.rdb.HSet(b.ctx(), b.p.Lease("a", 1, 2), "e", "e2").Err())
 			b.wantRules("lease of activity 2 of execution 1, which is not outstanding")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f(newBench(t, rdb, run))
+			f(newHarness(t, rdb, run))
 		})
 	}
 }
@@ -232,8 +232,8 @@ func TestCheckInSweepsEqualsCheckInOne(t *testing.T) {
 	_, rdb := redistest.MiniClient(t)
 	run := redisx.NewRunner(rdb)
 	t.Cleanup(run.Close)
-	b := newBench(t, rdb, run)
-	b.turned()
+	b := newHarness(t, rdb, run)
+	b.afterFirstTurn()
 	b.must(rdb.RPush(b.ctx(), b.space.Part(part+1).History("orphan", 1), "x").Err())
 	whole, err := b.st.Check(b.ctx(), nil, nil)
 	b.must(err)

@@ -18,7 +18,7 @@ func TestCommandsOfTheScriptsOfAnActivity(t *testing.T) {
 	rdb := redistest.Start(t).Client(t)
 	run := redisx.NewRunner(rdb)
 	t.Cleanup(run.Close)
-	b := newBench(t, rdb, run)
+	b := newHarness(t, rdb, run)
 	leased, popped, wakeup := lease.New(run, b.space), "", b.now()+10_000
 	claimed := lease.Claim{Token: "token", Ref: lease.Ref{Part: part, Instance: "a", Execution: 1, Activity: 2, Effect: "e2"}}
 	for _, step := range []struct {
@@ -37,7 +37,7 @@ func TestCommandsOfTheScriptsOfAnActivity(t *testing.T) {
 			})
 			b.must(err)
 		}, "hdel 1, hincrby 1, hmget 2, hset 2, llen 1, lrange 1, ltrim 1, rpush 1, time 1, zadd 4"},
-		{"the read of what is due, while nothing is", func() {
+		{"a read of the due set while nothing is due", func() {
 			_, err := b.due(10)
 			b.must(err)
 		}, "hmget 1, time 1, zrange 2"},
@@ -54,7 +54,7 @@ func TestCommandsOfTheScriptsOfAnActivity(t *testing.T) {
 			b.must(err)
 			popped = a.Element.ID
 		}, "del 1, hmget 1, rpush 1, time 1, zadd 1"},
-		{"the commit of the completion, which ends it", func() {
+		{"the commit of the completion, which ends the instance", func() {
 			_, err := b.commit(record.Commit{
 				Instance: "a", Execution: 1, Head: "h1", NewHead: "h2", From: record.Running, Pop: []string{popped}, Events: [][]byte{[]byte("completed"), []byte("ended")}, MaxUnread: 1,
 				Record: &record.Record{Status: record.Completed, Ended: 9, End: []byte("ended")},

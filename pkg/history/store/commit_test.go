@@ -20,8 +20,8 @@ func redisZ(score int64, member string) redis.Z {
 }
 
 func TestCommitWritesAllOrNothing(t *testing.T) {
-	each(t, map[string]func(b *bench){
-		"the first turn is written completely": func(b *bench) {
+	each(t, map[string]func(b *harness){
+		"the first turn is written completely": func(b *harness) {
 			_, err := b.ingest(0, 2, message("a", "s1", record.StartMessage), message("a", "e2", ""))
 			b.must(err)
 			got, err := b.commit(record.Commit{
@@ -49,7 +49,7 @@ func TestCommitWritesAllOrNothing(t *testing.T) {
 			b.wantWakeup("a", 2000) // something is unread
 			b.wantIndex("a", record.Running)
 		},
-		"rejected by the fence, another head or another inbox, it writes nothing": func(b *bench) {
+		"a commit that the fence, another head or another inbox rejects writes nothing": func(b *harness) {
 			b.started("a", "h1", 1)
 			_, err := b.ingest(0, 2, message("a", "e1", ""), message("a", "e2", ""))
 			b.must(err)
@@ -67,18 +67,18 @@ func TestCommitWritesAllOrNothing(t *testing.T) {
 			}
 			try("another head", record.ErrConflict, func(c *record.Commit) { c.Head = "h0" })
 			try("no head", record.ErrConflict, func(c *record.Commit) { c.Head = "" })
-			try("the inbox begins otherwise", record.ErrConflict, func(c *record.Commit) { c.Pop = []string{"e2"} })
-			try("only a part of the id", record.ErrConflict, func(c *record.Commit) { c.Pop = []string{"e"} })
+			try("another first element", record.ErrConflict, func(c *record.Commit) { c.Pop = []string{"e2"} })
+			try("a prefix of the id", record.ErrConflict, func(c *record.Commit) { c.Pop = []string{"e"} })
 			try("more than the inbox has", record.ErrConflict, func(c *record.Commit) { c.Pop = []string{"e1", "e2", "e3"} })
 			b.owner("another", time.Minute)
 			try("another owner", record.ErrFenced, func(*record.Commit) {})
 			b.owner(token, -time.Millisecond)
-			try("an owner whose time is over", record.ErrFenced, func(*record.Commit) {})
+			try("an owner whose ownership has expired", record.ErrFenced, func(*record.Commit) {})
 			if after := b.dump(); !maps.Equal(before, after) {
 				b.Errorf("something was written:\n%v\n%v", before, after)
 			}
 		},
-		"it recognizes its own head after its reply was lost": func(b *bench) {
+		"a repeated commit is recognized by its head after its reply was lost": func(b *harness) {
 			b.started("a", "h1", 1)
 			_, err := b.ingest(0, 1, message("a", "e1", ""))
 			b.must(err)
@@ -100,7 +100,7 @@ func TestCommitWritesAllOrNothing(t *testing.T) {
 				b.Errorf("something was written again:\n%v\n%v", before, after)
 			}
 		},
-		"it creates leases before it deletes, and returns the holders of deleted ones": func(b *bench) {
+		"leases are created before others are deleted, and the holders of deleted ones are returned": func(b *harness) {
 			b.started("a", "h1", 1, 2, 3)
 			b.claim("a", 2, 1, time.Second)
 			got, err := b.commit(record.Commit{
@@ -113,20 +113,20 @@ func TestCommitWritesAllOrNothing(t *testing.T) {
 			}
 			for a, there := range map[uint64]bool{1: false, 2: false, 3: true, 8: true, 9: false} {
 				if got := len(b.lease("a", a)) > 0; got != there {
-					b.Errorf("lease %d is there: %v, want %v", a, got, there)
+					b.Errorf("lease %d exists: %v, want %v", a, got, there)
 				}
 			}
 			b.wantNoWakeup("a") // the commit set no wakeup
 		},
-		"the lease of a lost turn keeps nothing of its claim": func(b *bench) {
+		"a recreated lease of a lost turn has no claim": func(b *harness) {
 			b.claim("a", 2, 4, time.Minute)
-			b.must(b.rdb.HSet(b.ctx(), b.p.Lease("a", 1, 2), "e", "forgotten", "c", "1").Err())
+			b.must(b.rdb.HSet(b.ctx(), b.p.Lease("a", 1, 2), "e", "lost", "c", "1").Err())
 			b.started("a", "h1", 2)
 			if l := b.lease("a", 2); l["e"] != "e2" || l["n"] != "0" || l["t"] != "" || l["w"] != "" || l["u"] != "" {
 				b.Errorf("%v", l)
 			}
 		},
-		"an end moves the instance to its index, without wakeup and stall": func(b *bench) {
+		"an end moves the instance to its index, without wakeup and stall": func(b *harness) {
 			b.started("a", "h1")
 			_, err := b.reconcile(record.Reconciliation{Instance: "a", Head: "h1", Wakeup: b.now(), Stalled: "why"})
 			b.must(err)
@@ -149,7 +149,7 @@ func TestCommitWritesAllOrNothing(t *testing.T) {
 				b.Errorf("still stalled: %q, %v", why, err)
 			}
 		},
-		"a commit that only consumes the inbox changes neither record nor head": func(b *bench) {
+		"a commit that only consumes the inbox changes neither record nor head": func(b *harness) {
 			b.started("a", "h1")
 			_, err := b.ingest(0, 3, message("a", "e1", ""), message("a", "e2", ""), message("a", "e3", ""))
 			b.must(err)
@@ -169,15 +169,15 @@ func TestCommitWritesAllOrNothing(t *testing.T) {
 				b.Errorf("%v, want ErrConflict", err)
 			}
 		},
-		"it removes slots that are no longer retained before it writes those that are": func(b *bench) {
+		"slots that are no longer retained are removed before retained ones are written": func(b *harness) {
 			b.started("a", "h1")
 			many := make([]string, 1200)
 			for i := range many {
 				many[i] = fmt.Sprintf("t%04d", i)
 			}
-			turn := func(head, next string, keep, forgo []string, want ...string) {
+			turn := func(head, next string, keep, release []string, want ...string) {
 				b.Helper()
-				c := record.Commit{Instance: "a", Head: head, NewHead: next, From: record.Running, Events: [][]byte{[]byte("x")}, Record: &record.Record{}, Retain: keep, Release: forgo}
+				c := record.Commit{Instance: "a", Head: head, NewHead: next, From: record.Running, Events: [][]byte{[]byte("x")}, Record: &record.Record{}, Retain: keep, Release: release}
 				for range 2 { // the reply was lost
 					_, err := b.commit(c)
 					b.must(err)
@@ -193,7 +193,7 @@ func TestCommitWritesAllOrNothing(t *testing.T) {
 			turn("h3", "h4", many[:1], many, many[0])
 			turn("h4", "h5", nil, []string{many[0], "unknown"})
 		},
-		"the reply bounds unread elements by number and bytes, but contains at least one": func(b *bench) {
+		"the reply bounds unread elements by number and bytes, but contains at least one": func(b *harness) {
 			b.started("a", "h1")
 			big := strings.Repeat("x", 3<<20)
 			b.must(b.rdb.RPush(b.ctx(), b.p.Inbox("a"), "b1\n1\n"+big+big, "b2\n1\n"+big, "b3\n1\n"+big, "b4\n1\n").Err())
@@ -209,7 +209,7 @@ func TestCommitWritesAllOrNothing(t *testing.T) {
 				sizes = append(sizes, len(got.Unread))
 			}
 			if !slices.Equal(sizes, []int{1, 1, 2, 1}) {
-				b.Errorf("answers of %v elements", sizes)
+				b.Errorf("replies of %v elements", sizes)
 			}
 		},
 	})
@@ -217,8 +217,8 @@ func TestCommitWritesAllOrNothing(t *testing.T) {
 
 // Trap: unpack fails for 8,000 values, and 10,000 activities may be cancelled by one script. Both commits have the maximum size.
 func TestTenThousandActivitiesTakeOneScript(t *testing.T) {
-	onReal(t, map[string]func(b *bench){
-		"on every store": func(b *bench) {
+	onReal(t, map[string]func(b *harness){
+		"on every store": func(b *harness) {
 			const n = 10_000
 			ids, events := make([]uint64, n), make([][]byte, n)
 			event := bytes.Repeat([]byte("x"), record.CommitBytes/n)
@@ -256,7 +256,7 @@ func TestTenThousandActivitiesTakeOneScript(t *testing.T) {
 	})
 }
 
-func (b *bench) wantIndex(instance string, want record.Status) {
+func (b *harness) wantIndex(instance string, want record.Status) {
 	b.Helper()
 	for _, st := range record.Statuses() {
 		err := b.rdb.ZScore(b.ctx(), b.p.Index(string(st)), instance).Err()
@@ -267,7 +267,7 @@ func (b *bench) wantIndex(instance string, want record.Status) {
 }
 
 // dump returns a copy of all keys of the partition except the owner's.
-func (b *bench) dump() map[string]string {
+func (b *harness) dump() map[string]string {
 	b.Helper()
 	keys, err := b.rdb.Eval(b.ctx(), `return redis.call('KEYS', ARGV[1])`, []string{b.p.Owner()}, b.p.Prefix()+"*").StringSlice()
 	b.must(err)
@@ -294,7 +294,7 @@ func (b *bench) dump() map[string]string {
 
 // The record of a waiting instance exists for a long time, so empty fields are not written; a field that the record has is replaced nevertheless.
 func TestRecordHasNoEmptyVersion(t *testing.T) {
-	each(t, map[string]func(b *bench){"by the first turn and later ones": func(b *bench) {
+	each(t, map[string]func(b *harness){"by the first turn and later ones": func(b *harness) {
 		head := ""
 		for i, version := range []string{"", "v", ""} {
 			c := record.Commit{

@@ -21,8 +21,8 @@ func next() record.Commit {
 	}
 }
 
-// begun creates an instance with an activity and three unread events.
-func (b *bench) begun() {
+// withUnread creates an instance with an activity and three unread events.
+func (b *harness) withUnread() {
 	b.Helper()
 	b.started("a", "h1", 1)
 	_, err := b.ingest(0, 3, message("a", "e1", ""), message("a", "e2", ""), message("a", "e3", ""))
@@ -37,7 +37,7 @@ func ids(unread [][]byte) string {
 	return strings.Join(all, " ")
 }
 
-func (b *bench) record(instance string) *record.Record {
+func (b *harness) record(instance string) *record.Record {
 	b.Helper()
 	rec, err := b.st.Record(b.ctx(), part, instance)
 	b.must(err)
@@ -47,7 +47,7 @@ func (b *bench) record(instance string) *record.Record {
 	return rec
 }
 
-func (b *bench) wantHistory(execution uint64, events string) {
+func (b *harness) wantHistory(execution uint64, events string) {
 	b.Helper()
 	raw, err := b.st.RawHistory(b.ctx(), part, "a", execution, 0, 100)
 	b.must(err)
@@ -57,16 +57,16 @@ func (b *bench) wantHistory(execution uint64, events string) {
 }
 
 func TestContinueAsNewBeginsNextExecutionInOneCommit(t *testing.T) {
-	each(t, map[string]func(b *bench){
-		"the inbox has the start, carried events, unread events, and a wakeup now": func(b *bench) {
-			b.begun()
+	each(t, map[string]func(b *harness){
+		"the inbox has the start, carried events, unread events, and a wakeup now": func(b *harness) {
+			b.withUnread()
 			c := next()
 			c.Wakeup = b.now() + 60_000
 			got, err := b.commit(c)
 			b.must(err)
 			b.wantInbox("a", "!c2.0 c2.1 c2.2 e2 e3")
 			if ids(got.Unread) != "!c2.0 c2.1 c2.2 e2 e3" {
-				b.Errorf("answer %s", ids(got.Unread))
+				b.Errorf("unread elements %s", ids(got.Unread))
 			}
 			b.wantWakeup("a", 0)
 			b.wantHistory(1, "[first e1 taken continued]")
@@ -80,8 +80,8 @@ func TestContinueAsNewBeginsNextExecutionInOneCommit(t *testing.T) {
 			}
 			b.wantIndex("a", record.Running)
 		},
-		"the next execution has leases and a history of its own": func(b *bench) {
-			b.begun()
+		"the next execution has its own leases and history": func(b *harness) {
+			b.withUnread()
 			_, err := b.commit(next())
 			b.must(err)
 			_, err = b.commit(record.Commit{
@@ -100,16 +100,16 @@ func TestContinueAsNewBeginsNextExecutionInOneCommit(t *testing.T) {
 				b.Errorf("%d leases of the new execution, %v", n, err)
 			}
 		},
-		"an unread completion of the old execution stays in the inbox, after the carried events": func(b *bench) {
-			b.begun()
+		"an unread completion of the old execution stays in the inbox, after the carried events": func(b *harness) {
+			b.withUnread()
 			b.must(b.rdb.RPush(b.ctx(), b.p.Inbox("a"), element("ae1.token")).Err())
 			b.must(b.rdb.Del(b.ctx(), b.p.Lease("a", 1, 1)).Err()) // deleted by the ack
 			_, err := b.commit(next())
 			b.must(err)
 			b.wantInbox("a", "!c2.0 c2.1 c2.2 e2 e3 ae1.token")
 		},
-		"a completion of the old execution is gone once its lease is deleted": func(b *bench) {
-			b.begun()
+		"the leases of the old execution are deleted, and their holders returned": func(b *harness) {
+			b.withUnread()
 			b.claim("a", 1, 1, time.Minute)
 			got, err := b.commit(next())
 			b.must(err)
@@ -117,8 +117,8 @@ func TestContinueAsNewBeginsNextExecutionInOneCommit(t *testing.T) {
 				b.Errorf("holders %v", got.Workers)
 			}
 		},
-		"the first turn removes the history of the last execution but one": func(b *bench) {
-			b.begun()
+		"the first turn removes the history of the last execution but one": func(b *harness) {
+			b.withUnread()
 			_, err := b.commit(next())
 			b.must(err)
 			_, err = b.commit(record.Commit{
@@ -139,14 +139,14 @@ func TestContinueAsNewBeginsNextExecutionInOneCommit(t *testing.T) {
 				b.wantHistory(3, "[3]")
 			}
 		},
-		"without anything to prune no history is removed": func(b *bench) {
-			b.begun()
+		"without anything to prune no history is removed": func(b *harness) {
+			b.withUnread()
 			_, err := b.commit(record.Commit{Instance: "a", Head: "h1", NewHead: "h2", From: record.Running, Events: [][]byte{[]byte("x")}, Record: &record.Record{}})
 			b.must(err)
 			b.wantHistory(1, "[first x]")
 		},
-		"a thousand carried events keep their order, and the reply is bounded": func(b *bench) {
-			b.begun()
+		"a thousand carried events keep their order, and the reply is bounded": func(b *harness) {
+			b.withUnread()
 			c := next()
 			c.Prepend, c.MaxUnread = [][]byte{element("!c2.0")}, 50
 			want := "!c2.0"
@@ -158,11 +158,11 @@ func TestContinueAsNewBeginsNextExecutionInOneCommit(t *testing.T) {
 			b.must(err)
 			b.wantInbox("a", want+" e2 e3")
 			if len(got.Unread) != 50 || ids(got.Unread) != strings.Join(strings.Fields(want)[:50], " ") {
-				b.Errorf("answer %s", ids(got.Unread))
+				b.Errorf("unread elements %s", ids(got.Unread))
 			}
 		},
-		"a reply with room continues from carried events into an inbox of any length": func(b *bench) {
-			b.begun()
+		"a reply with room continues from carried events into an inbox of any length": func(b *harness) {
+			b.withUnread()
 			want := "!c2.0 c2.1 c2.2 e2 e3"
 			for i := range 100 { // several times the size of a read
 				id := fmt.Sprint("m", i)
@@ -174,16 +174,16 @@ func TestContinueAsNewBeginsNextExecutionInOneCommit(t *testing.T) {
 			got, err := b.commit(c)
 			b.must(err)
 			if ids(got.Unread) != want {
-				b.Errorf("answer %s, want %s", ids(got.Unread), want)
+				b.Errorf("unread elements %s, want %s", ids(got.Unread), want)
 			}
 		},
 	})
 }
 
 func TestContinueAsNewWithLostReplyIsRecognized(t *testing.T) {
-	each(t, map[string]func(b *bench){
-		"it is not pushed again, and the reply has the start of the next execution": func(b *bench) {
-			b.begun()
+	each(t, map[string]func(b *harness){
+		"a repeated commit pushes nothing, and its reply has the inbox of the next execution": func(b *harness) {
+			b.withUnread()
 			_, err := b.commit(next())
 			b.must(err)
 			_, err = b.ingest(3, 4, message("a", "e4", ""))
@@ -192,14 +192,14 @@ func TestContinueAsNewWithLostReplyIsRecognized(t *testing.T) {
 			got, err := b.commit(next())
 			b.must(err)
 			if ids(got.Unread) != "!c2.0 c2.1 c2.2 e2 e3 e4" {
-				b.Errorf("answer %s", ids(got.Unread))
+				b.Errorf("unread elements %s", ids(got.Unread))
 			}
 			if after := b.dump(); !maps.Equal(before, after) {
 				b.Errorf("something was written again:\n%v\n%v", before, after)
 			}
 		},
-		"a duplicate after the first turn of the next execution conflicts": func(b *bench) {
-			b.begun()
+		"a duplicate after the first turn of the next execution conflicts": func(b *harness) {
+			b.withUnread()
 			_, err := b.commit(next())
 			b.must(err)
 			_, err = b.commit(record.Commit{
@@ -214,8 +214,8 @@ func TestContinueAsNewWithLostReplyIsRecognized(t *testing.T) {
 				b.Errorf("something was written:\n%v\n%v", before, after)
 			}
 		},
-		"a repeated turn still compares the length of the history": func(b *bench) {
-			b.begun()
+		"a repeated turn still compares the length of the history": func(b *harness) {
+			b.withUnread()
 			turn := record.Commit{Instance: "a", Head: "h1", NewHead: "h2", From: record.Running, Events: [][]byte{[]byte("x")}, Record: &record.Record{}}
 			_, err := b.commit(turn)
 			b.must(err)
@@ -228,9 +228,9 @@ func TestContinueAsNewWithLostReplyIsRecognized(t *testing.T) {
 }
 
 func TestConflictingContinueAsNewWritesNothing(t *testing.T) {
-	each(t, map[string]func(b *bench){
-		"by the fence, the head, the inbox and the length of the history": func(b *bench) {
-			b.begun()
+	each(t, map[string]func(b *harness){
+		"the fence, the head, the inbox or the length of the history rejects it": func(b *harness) {
+			b.withUnread()
 			before := b.dump()
 			try := func(why string, want error, change func(c *record.Commit)) {
 				b.Helper()
@@ -249,7 +249,7 @@ func TestConflictingContinueAsNewWritesNothing(t *testing.T) {
 			b.owner("another", time.Minute)
 			try("another owner", record.ErrFenced, func(*record.Commit) {})
 		},
-		"by a store that was rolled back past the preceding turn": func(b *bench) {
+		"a store that was rolled back past the preceding turn rejects it": func(b *harness) {
 			b.started("a", "h0", 1) // the state after the rollback
 			if _, err := b.commit(next()); !errors.Is(err, record.ErrConflict) {
 				b.Errorf("%v, want ErrConflict", err)
@@ -262,9 +262,9 @@ func TestConflictingContinueAsNewWritesNothing(t *testing.T) {
 
 // A rollback loses a continue-as-new completely: the turn is decided again, and the lost commit may still be repeated.
 func TestLostContinueAsNewIsDecidedAgain(t *testing.T) {
-	each(t, map[string]func(b *bench){
-		"differently": func(b *bench) {
-			b.begun()
+	each(t, map[string]func(b *harness){
+		"a different decision replaces the lost commit": func(b *harness) {
+			b.withUnread()
 			_, err := b.commit(next())
 			b.must(err)
 			for key := range b.dump() {
@@ -272,13 +272,13 @@ func TestLostContinueAsNewIsDecidedAgain(t *testing.T) {
 			}
 			b.must(b.rdb.Del(b.ctx(), b.p.Owner()).Err())
 			b.owner(token, time.Minute)
-			b.begun() // and the inputs were read again
+			b.withUnread() // and the inputs were read again
 			again := next()
 			again.NewHead, again.Prepend = "other", [][]byte{element("!c2.0")}
 			got, err := b.commit(again)
 			b.must(err)
 			if ids(got.Unread) != "!c2.0 e2 e3" {
-				b.Errorf("answer %s", ids(got.Unread))
+				b.Errorf("unread elements %s", ids(got.Unread))
 			}
 			if _, err := b.commit(next()); !errors.Is(err, record.ErrConflict) { // a duplicate of the lost commit
 				b.Errorf("%v, want ErrConflict", err)
@@ -288,9 +288,9 @@ func TestLostContinueAsNewIsDecidedAgain(t *testing.T) {
 	})
 }
 
-func TestNewIncarnationKeepsNothingOfTheFormer(t *testing.T) {
-	each(t, map[string]func(b *bench){
-		"of its end, custom status, parent and outbox": func(b *bench) {
+func TestNewIncarnationKeepsNoFieldOfThePreviousOne(t *testing.T) {
+	each(t, map[string]func(b *harness){
+		"end, custom status, parent and outbox are removed": func(b *harness) {
 			b.started("a", "h1")
 			_, err := b.ingest(0, 1, message("a", "s2", record.StartMessage))
 			b.must(err)
@@ -303,25 +303,25 @@ func TestNewIncarnationKeepsNothingOfTheFormer(t *testing.T) {
 			})
 			b.must(err)
 			b.wantIndex("a", record.Failed)
-			heir := record.Record{Name: "m", Version: "v", Origin: at(7), Execution: 2, Created: 8, Status: record.Running, Parent: parent("q"), NewIncarnation: true}
+			successor := record.Record{Name: "m", Version: "v", Origin: at(7), Execution: 2, Created: 8, Status: record.Running, Parent: parent("q"), NewIncarnation: true}
 			_, err = b.commit(record.Commit{
-				Instance: "a", Execution: 1, Head: "h2", NewHead: "h3", From: record.Failed, Pop: []string{"!s2"}, Record: &heir, Prepend: [][]byte{element("!c2.0")},
+				Instance: "a", Execution: 1, Head: "h2", NewHead: "h3", From: record.Failed, Pop: []string{"!s2"}, Record: &successor, Prepend: [][]byte{element("!c2.0")},
 			})
 			b.must(err)
 			rec := b.record("a")
-			heir.Head, heir.Updated, heir.NewIncarnation, heir.Replaced, heir.End = rec.Head, rec.Updated, false, true, []byte{}
-			if *rec.Parent != *heir.Parent {
+			successor.Head, successor.Updated, successor.NewIncarnation, successor.Replaced, successor.End = rec.Head, rec.Updated, false, true, []byte{}
+			if *rec.Parent != *successor.Parent {
 				b.Errorf("parent %+v", rec.Parent)
 			}
-			rec.Parent = heir.Parent
-			if got, want := fmt.Sprintf("%+v", *rec), fmt.Sprintf("%+v", heir); got != want {
+			rec.Parent = successor.Parent
+			if got, want := fmt.Sprintf("%+v", *rec), fmt.Sprintf("%+v", successor); got != want {
 				b.Errorf("is   %s\nwant %s", got, want)
 			}
 			b.wantIndex("a", record.Running)
 			b.wantInbox("a", "!c2.0")
 			b.wantWakeup("a", 0)
 		},
-		"but keeps its own fields": func(b *bench) {
+		"the fields of the new incarnation are kept": func(b *harness) {
 			b.started("a", "h1")
 			mark := record.Watermark{Execution: 2, Event: 4}
 			_, err := b.commit(record.Commit{

@@ -15,8 +15,8 @@ import (
 )
 
 func TestIngestPushesEachInputOnce(t *testing.T) {
-	each(t, map[string]func(b *bench){
-		"it moves position and inputs together, and sets the wakeups to now": func(b *bench) {
+	each(t, map[string]func(b *harness){
+		"the position and the inputs are written together, with wakeups now": func(b *harness) {
 			got, err := b.ingest(0, 2, message("a", "e1", ""), message("a", "e2", ""), message("c", "e3", ""))
 			b.must(err)
 			want := []record.Ingested{{Unread: 1}, {Unread: 2}, {Unread: 1}}
@@ -28,7 +28,7 @@ func TestIngestPushesEachInputOnce(t *testing.T) {
 			b.wantWakeup("a", 0)
 			b.wantWakeup("c", 0)
 		},
-		"it writes nothing for a process that is not the owner": func(b *bench) {
+		"a process that is not the owner writes nothing": func(b *harness) {
 			for _, left := range []time.Duration{time.Minute, -time.Millisecond} {
 				if left > 0 {
 					b.owner("another", left)
@@ -43,13 +43,13 @@ func TestIngestPushesEachInputOnce(t *testing.T) {
 			b.wantApplied(0)
 			b.wantNoWakeup("a")
 		},
-		"it rejects an ownership that lasts longer than possible": func(b *bench) {
+		"an ownership that expires too late, after a step back of the clock, is rejected": func(b *harness) {
 			b.must(b.rdb.HSet(b.ctx(), b.p.Owner(), "until", b.now()+3_600_000, "span", 5000).Err()) // the clock has stepped back
 			if _, err := b.ingest(0, 1, message("a", "e1", "")); !errors.Is(err, record.ErrFenced) {
 				b.Errorf("%v, want ErrFenced", err)
 			}
 		},
-		"a repeat reports success, and pushes nothing twice": func(b *bench) {
+		"a repeat reports success, and pushes nothing twice": func(b *harness) {
 			for range 2 {
 				if _, err := b.ingest(0, 1, message("a", "e1", "")); err != nil {
 					b.Fatal(err)
@@ -57,7 +57,7 @@ func TestIngestPushesEachInputOnce(t *testing.T) {
 			}
 			b.wantInbox("a", "e1")
 		},
-		"any other position conflicts, earlier or later": func(b *bench) {
+		"any other position conflicts, earlier or later": func(b *harness) {
 			_, err := b.ingest(0, 7, message("a", "e1", ""))
 			b.must(err)
 			for _, from := range []uint64{0, 6, 8} {
@@ -68,18 +68,18 @@ func TestIngestPushesEachInputOnce(t *testing.T) {
 			b.wantInbox("a", "e1")
 			b.wantApplied(7)
 		},
-		"positions that differ by a nanosecond are distinct": func(b *bench) {
+		"positions that differ by a nanosecond are distinct": func(b *harness) {
 			b.must(b.rdb.HSet(b.ctx(), b.p.Owner(), "seq", "1", "time", fmt.Sprint(at(1).Time+1)).Err())
 			if _, err := b.ingest(1, 2); !errors.Is(err, record.ErrConflict) {
 				b.Errorf("%v, want ErrConflict", err)
 			}
 		},
-		"the position of an idle partition advances without a message": func(b *bench) {
+		"the position of an idle partition advances without a message": func(b *harness) {
 			_, err := b.ingest(0, 5)
 			b.must(err)
 			b.wantApplied(5)
 		},
-		"a duplicate is dropped, also within a batch, but not for another instance": func(b *bench) {
+		"a duplicate is dropped, also within a batch, but not for another instance": func(b *harness) {
 			got, err := b.ingest(0, 3, message("a", "m", ""), message("a", "m", ""), message("c", "m", ""))
 			b.must(err)
 			if got[0].Repeat || !got[1].Repeat || got[2].Repeat {
@@ -92,17 +92,17 @@ func TestIngestPushesEachInputOnce(t *testing.T) {
 			}
 			b.wantInbox("a", "m")
 		},
-		"message ids expire after an hour": func(b *bench) {
+		"message ids expire after an hour": func(b *harness) {
 			_, err := b.ingest(0, 1, message("a", "m", ""))
 			b.must(err)
 			b.must(b.rdb.ZAdd(b.ctx(), b.p.Seen("a"), redisZ(b.now()-3_600_001, "m")).Err())
 			got, err := b.ingest(1, 2, message("a", "m", ""))
 			b.must(err)
 			if got[0].Repeat {
-				b.Error("still known")
+				b.Error("the id has not expired")
 			}
 		},
-		"a start is pushed in front of early inputs, and a second start after them": func(b *bench) {
+		"a start is pushed in front of early inputs, and a second start after them": func(b *harness) {
 			_, err := b.ingest(0, 2, message("a", "e1", ""), message("a", "e2", ""))
 			b.must(err)
 			_, err = b.ingest(2, 5, message("a", "s3", record.StartMessage), message("a", "s4", record.StartMessage), message("a", "e5", ""))
@@ -112,7 +112,7 @@ func TestIngestPushesEachInputOnce(t *testing.T) {
 			b.must(err)
 			b.wantInbox("a", "!s3 e1 e2 !s4 e5 !s6")
 		},
-		"a start without effect is dropped directly after another start": func(b *bench) {
+		"a start without effect is dropped directly after another start": func(b *harness) {
 			got, err := b.ingest(0, 4, message("a", "s1", record.PlainStart), message("a", "s2", record.PlainStart), message("a", "e3", ""), message("a", "s4", record.PlainStart))
 			b.must(err)
 			if got[0].Repeat || !got[1].Repeat || got[3].Repeat {
@@ -125,7 +125,7 @@ func TestIngestPushesEachInputOnce(t *testing.T) {
 			}
 			b.wantInbox("a", "!s1 e3 !s4 !s6")
 		},
-		"the start of an existing instance is appended": func(b *bench) {
+		"the start of an existing instance is appended": func(b *harness) {
 			b.started("a", "h1")
 			got, err := b.ingest(0, 2, message("a", "e1", ""), message("a", "s2", record.StartMessage))
 			b.must(err)
@@ -134,7 +134,7 @@ func TestIngestPushesEachInputOnce(t *testing.T) {
 			}
 			b.wantInbox("a", "e1 !s2")
 		},
-		"a cancel is dropped without a start, and accepted after one": func(b *bench) {
+		"a cancel is dropped without a start, and accepted after one": func(b *harness) {
 			got, err := b.ingest(0, 2, message("a", "c1", record.CancelMessage), message("a", "e2", ""))
 			b.must(err)
 			if !got[0].Unknown {
@@ -152,12 +152,12 @@ func TestIngestPushesEachInputOnce(t *testing.T) {
 			}
 			b.wantInbox("a", "!s3 e2 c4 c5")
 		},
-		"a wakeup is never postponed": func(b *bench) {
+		"a wakeup is never postponed": func(b *harness) {
 			b.must(b.rdb.ZAdd(b.ctx(), b.p.Wakeups(), redisZ(b.now()-60_000, "a")).Err())
 			_, err := b.ingest(0, 1, message("a", "e1", ""))
 			b.must(err)
 			if in, _ := b.wakeupIn("a"); in > -60_000 {
-				b.Errorf("put off to %d ms", in)
+				b.Errorf("postponed to %d ms", in)
 			}
 		},
 	})
@@ -165,8 +165,8 @@ func TestIngestPushesEachInputOnce(t *testing.T) {
 
 // A full inbox may fail the instance, but never silently, and it never rejects the start that leads to its consumption.
 func TestFullInboxTakesMarkAndStart(t *testing.T) {
-	each(t, map[string]func(b *bench){
-		"on every store": func(b *bench) {
+	each(t, map[string]func(b *harness){
+		"on every store": func(b *harness) {
 			fill := b.rdb.Pipeline()
 			const chunk = 10_000
 			some := make([]any, chunk)
@@ -191,7 +191,7 @@ func TestFullInboxTakesMarkAndStart(t *testing.T) {
 			ends, err := b.rdb.LRange(b.ctx(), b.p.Inbox("a"), -2, -1).Result()
 			b.must(err)
 			if len(ends) != 2 || ends[0] != "e\n1\n" || ends[1][:5] != "full." {
-				b.Errorf("one mark is wanted at the end, and there is %q", ends)
+				b.Errorf("the inbox ends with %q, want one mark", ends)
 			}
 			got, err = b.ingest(4, 6, message("a", "s1", record.StartMessage), message("a", "s2", record.StartMessage))
 			b.must(err)
@@ -210,8 +210,8 @@ func TestFullInboxTakesMarkAndStart(t *testing.T) {
 
 // Trap: an inbox that is bounded by number, but not by bytes. 1,600 events of 520 KB to one instance filled Redis.
 func TestInboxIsBoundedByBytes(t *testing.T) {
-	onReal(t, map[string]func(b *bench){
-		"of a running instance": func(b *bench) {
+	onReal(t, map[string]func(b *harness){
+		"the inbox of a running instance": func(b *harness) {
 			b.started("a", "h1")
 			seq, full := uint64(0), 0
 			for range 25 { // 100 MiB
@@ -235,7 +235,7 @@ func TestInboxIsBoundedByBytes(t *testing.T) {
 				b.Error("the inbox of another instance is full")
 			}
 		},
-		"of an instance that was not started, and together with others": func(b *bench) {
+		"inboxes of instances that were not started, each and in total": func(b *harness) {
 			seq := uint64(0)
 			take := func(instance string) (early int) {
 				got, err := b.ingest(seq, seq+8, large(instance, seq, 8)...)
@@ -302,7 +302,7 @@ func large(instance string, seq uint64, n int) []record.Message {
 }
 
 // wantEarly checks which instances have early inputs, and that the total is their sum.
-func (b *bench) wantEarly(ids ...string) {
+func (b *harness) wantEarly(ids ...string) {
 	b.Helper()
 	m, err := b.rdb.HGetAll(b.ctx(), b.p.Early()).Result()
 	b.must(err)

@@ -19,7 +19,7 @@ import (
 // Pages of any size and in either order, with and without a filter, return every instance of two statuses once and in order, even if many changed in
 // the same millisecond, whichever sets the list reads.
 func TestListPagesWithinOneMillisecond(t *testing.T) {
-	each(t, map[string]func(b *bench){"ties": func(b *bench) {
+	each(t, map[string]func(b *harness){"ties": func(b *harness) {
 		var all []place
 		for i := range 40 {
 			p := place{fmt.Sprintf("i-%02d", i), part, 1_790_000_000_000 + int64(i/13)}
@@ -76,20 +76,20 @@ func TestListPagesWithinOneMillisecond(t *testing.T) {
 // Clients can name any number of orchestrations, but a list by prefix reads only the sets of a few. A key of another type among them shows
 // whether the list reads more.
 func TestListByPrefixReadsFewOrchestrations(t *testing.T) {
-	each(t, map[string]func(b *bench){"": func(b *bench) {
+	each(t, map[string]func(b *harness){"": func(b *harness) {
 		for _, id := range []string{"i-1", "i-2", "j-1"} {
 			_, err := b.commit(record.Commit{
 				Instance: id, NewHead: "head", Events: [][]byte{[]byte("first")},
-				Record: &record.Record{Name: "known", Origin: at(1), Execution: 1, Status: record.Running, Created: 5},
+				Record: &record.Record{Name: "used", Origin: at(1), Execution: 1, Status: record.Running, Created: 5},
 			})
 			b.must(err)
 		}
 		names := make([]redis.Z, 1000)
 		for i := range names {
-			names[i].Member = fmt.Sprintf("unknown-%d", i)
+			names[i].Member = fmt.Sprintf("unused-%d", i)
 		}
 		b.must(b.rdb.ZAdd(b.ctx(), b.p.Orchestrations(), names...).Err())
-		b.must(b.rdb.Set(b.ctx(), b.p.Values("orchestration", "unknown-7"), "x", 0).Err())
+		b.must(b.rdb.Set(b.ctx(), b.p.Values("orchestration", "unused-7"), "x", 0).Err())
 		q := store.ListQuery{Statuses: record.Statuses(), Prefix: "i-"}
 		page, err := b.st.List(b.ctx(), part, q)
 		b.must(err)
@@ -109,7 +109,7 @@ type place struct {
 }
 
 // begin commits an instance in a partition, with the time since which it has its status.
-func (b *bench) begin(p place, rec record.Record) {
+func (b *harness) begin(p place, rec record.Record) {
 	b.Helper()
 	own := store.Tenure{Part: p.part, Token: token}
 	keys := b.space.Part(p.part)
@@ -123,7 +123,7 @@ func (b *bench) begin(p place, rec record.Record) {
 }
 
 // pages reads a list over several partitions to its end.
-func (b *bench) pages(parts []int, q store.ListQuery) (got []string) {
+func (b *harness) pages(parts []int, q store.ListQuery) (got []string) {
 	b.Helper()
 	for more := true; more; {
 		page, err := b.st.ListAll(b.ctx(), parts, q)
@@ -143,7 +143,7 @@ func (b *bench) pages(parts []int, q store.ListQuery) (got []string) {
 }
 
 // inBothOrders checks the pages of a list: the latest first is want, the oldest first is its reverse.
-func (b *bench) inBothOrders(name string, parts []int, q store.ListQuery, want []string) {
+func (b *harness) inBothOrders(name string, parts []int, q store.ListQuery, want []string) {
 	b.Helper()
 	for range 2 {
 		if got := b.pages(parts, q); !slices.Equal(got, want) {
@@ -158,7 +158,7 @@ func (b *bench) inBothOrders(name string, parts []int, q store.ListQuery, want [
 // A page over several partitions contains their rows in order, however unevenly they are distributed: even if one partition has all of the latest
 // rows, or must be searched for longer than a page allows.
 func TestListOfSeveralPartitionsIsInOrder(t *testing.T) {
-	onReal(t, map[string]func(b *bench){"": func(b *bench) {
+	onReal(t, map[string]func(b *harness){"": func(b *harness) {
 		const base = 1_790_000_000_000
 		var all []place
 		for i := range 40 {
@@ -208,7 +208,7 @@ func TestListOfSeveralPartitionsIsInOrder(t *testing.T) {
 
 // A number is found through its set, as a string is through the set of its value, without reading records.
 func TestNumbersAreFoundThroughSets(t *testing.T) {
-	each(t, map[string]func(b *bench){"": func(b *bench) {
+	each(t, map[string]func(b *harness){"": func(b *harness) {
 		const n = 120
 		items := func(i int) string { // some are strings
 			if i%10 == 3 {
@@ -260,7 +260,7 @@ func TestNumbersAreFoundThroughSets(t *testing.T) {
 
 // A list finds the stalled instances through their set, with the reasons. Everything that ends a stall also updates the set.
 func TestStalledInstancesAreInASet(t *testing.T) {
-	each(t, map[string]func(b *bench){"": func(b *bench) {
+	each(t, map[string]func(b *harness){"": func(b *harness) {
 		listed := func(want string) {
 			b.Helper()
 			page, err := b.st.List(b.ctx(), part, store.ListQuery{Statuses: record.Statuses(), Values: []store.Values{{Field: "stalled", Of: []string{"true"}}}})

@@ -20,8 +20,8 @@ func TestMain(m *testing.M) { redistest.Main(m) }
 
 const part, token = 3, "mine"
 
-// bench is one partition with an owner, on one of the kinds of Redis.
-type bench struct {
+// harness is one partition with an owner, on one of the kinds of Redis.
+type harness struct {
 	*testing.T
 	rdb   redis.UniversalClient
 	st    *store.Store
@@ -31,37 +31,37 @@ type bench struct {
 }
 
 // each runs every case in its own namespace on miniredis, a redis-server and a cluster.
-func each(t *testing.T, cases map[string]func(b *bench)) {
+func each(t *testing.T, cases map[string]func(b *harness)) {
 	t.Helper()
 	redistest.All(t, func(t *testing.T, rdb redis.UniversalClient) { suite(t, rdb, cases) })
 }
 
 // onReal runs every case in its own namespace on a redis-server and a cluster.
-func onReal(t *testing.T, cases map[string]func(b *bench)) {
+func onReal(t *testing.T, cases map[string]func(b *harness)) {
 	t.Helper()
 	redistest.Real(t, func(t *testing.T, rdb redis.UniversalClient) { suite(t, rdb, cases) })
 }
 
-func suite(t *testing.T, rdb redis.UniversalClient, cases map[string]func(b *bench)) {
+func suite(t *testing.T, rdb redis.UniversalClient, cases map[string]func(b *harness)) {
 	t.Helper()
 	run := redisx.NewRunner(rdb)
 	defer run.Close()
 	for name, f := range cases {
 		t.Run(name, func(t *testing.T) {
-			f(newBench(t, rdb, run))
+			f(newHarness(t, rdb, run))
 		})
 	}
 }
 
-func newBench(t *testing.T, rdb redis.UniversalClient, run *redisx.Runner) *bench {
+func newHarness(t *testing.T, rdb redis.UniversalClient, run *redisx.Runner) *harness {
 	t.Helper()
 	space := redisx.NewSpace(redistest.Namespace())
-	b := &bench{T: t, rdb: rdb, st: store.New(run, space), p: space.Part(part), space: space, own: store.Tenure{Part: part, Token: token}}
+	b := &harness{T: t, rdb: rdb, st: store.New(run, space), p: space.Part(part), space: space, own: store.Tenure{Part: part, Token: token}}
 	b.owner(token, time.Minute)
 	return b
 }
 
-func (b *bench) must(err error) {
+func (b *harness) must(err error) {
 	b.Helper()
 	if err != nil {
 		b.Fatal(err)
@@ -69,29 +69,29 @@ func (b *bench) must(err error) {
 }
 
 // ctx ends with the test.
-func (b *bench) ctx() context.Context { return b.Context() }
+func (b *harness) ctx() context.Context { return b.Context() }
 
 // owner makes token the owner of the partition for the time left.
-func (b *bench) owner(token string, left time.Duration) {
+func (b *harness) owner(token string, left time.Duration) {
 	b.Helper()
 	span := max(left, time.Minute)
 	b.must(b.rdb.HSet(b.ctx(), b.p.Owner(), "owner", token, "until", b.now()+left.Milliseconds(), "span", span.Milliseconds()).Err())
 }
 
-func (b *bench) now() int64 {
+func (b *harness) now() int64 {
 	b.Helper()
 	t, err := b.rdb.Time(b.ctx()).Result()
 	b.must(err)
 	return t.UnixMilli()
 }
 
-func (b *bench) ingest(from, to uint64, ms ...record.Message) ([]record.Ingested, error) {
+func (b *harness) ingest(from, to uint64, ms ...record.Message) ([]record.Ingested, error) {
 	return redistest.Answer(func(done func([]record.Ingested, error)) {
 		b.st.Ingest(b.own, at(from), at(to), ms, func(_ int64, a []record.Ingested, err error) { done(a, err) })
 	})
 }
 
-func (b *bench) commit(c record.Commit) (record.Committed, error) {
+func (b *harness) commit(c record.Commit) (record.Committed, error) {
 	if c.Execution == 0 {
 		c.Execution = 1
 	}
@@ -100,12 +100,12 @@ func (b *bench) commit(c record.Commit) (record.Committed, error) {
 	return redistest.Answer(func(done func(record.Committed, error)) { b.st.Commit(b.own, &c, done) })
 }
 
-func (b *bench) reconcile(l record.Reconciliation) (record.Reconciled, error) {
+func (b *harness) reconcile(l record.Reconciliation) (record.Reconciled, error) {
 	l.Execution = 1
 	return redistest.Answer(func(done func(record.Reconciled, error)) { b.st.Reconcile(b.own, &l, done) })
 }
 
-func (b *bench) due(n int) (record.DueSet, error) {
+func (b *harness) due(n int) (record.DueSet, error) {
 	return redistest.Answer(func(done func(record.DueSet, error)) { b.st.Due(b.own, n, done) })
 }
 
@@ -131,7 +131,7 @@ func message(instance, id string, kind record.MessageKind) record.Message {
 }
 
 // inbox returns the ids in an inbox, separated by spaces.
-func (b *bench) inbox(instance string) string {
+func (b *harness) inbox(instance string) string {
 	b.Helper()
 	all, err := b.rdb.LRange(b.ctx(), b.p.Inbox(instance), 0, -1).Result()
 	b.must(err)
@@ -142,7 +142,7 @@ func (b *bench) inbox(instance string) string {
 }
 
 // wakeupIn returns the time until the wakeup of the instance, ms; ok is false if it has none.
-func (b *bench) wakeupIn(instance string) (in int64, ok bool) {
+func (b *harness) wakeupIn(instance string) (in int64, ok bool) {
 	b.Helper()
 	v, err := b.rdb.ZScore(b.ctx(), b.p.Wakeups(), instance).Result()
 	if err == redis.Nil {
@@ -153,28 +153,28 @@ func (b *bench) wakeupIn(instance string) (in int64, ok bool) {
 }
 
 // wantWakeup checks that the wakeup is in milliseconds from now, with a tolerance of 3 s for slow machines.
-func (b *bench) wantWakeup(instance string, in int64) {
+func (b *harness) wantWakeup(instance string, in int64) {
 	b.Helper()
 	if got, ok := b.wakeupIn(instance); !ok || got > in || got < in-3000 {
 		b.Errorf("wakeup of %s in %d ms (set: %v), want in %d", instance, got, ok, in)
 	}
 }
 
-func (b *bench) wantNoWakeup(instance string) {
+func (b *harness) wantNoWakeup(instance string) {
 	b.Helper()
 	if got, ok := b.wakeupIn(instance); ok {
 		b.Errorf("wakeup of %s in %d ms, want none", instance, got)
 	}
 }
 
-func (b *bench) wantApplied(seq uint64) {
+func (b *harness) wantApplied(seq uint64) {
 	b.Helper()
 	if got, err := b.st.Applied(b.ctx(), part); err != nil || got != at(seq) {
 		b.Errorf("applied is %v, %v; want %v", got, err, at(seq))
 	}
 }
 
-func (b *bench) wantInbox(instance, ids string) {
+func (b *harness) wantInbox(instance, ids string) {
 	b.Helper()
 	if got := b.inbox(instance); got != ids {
 		b.Errorf("inbox of %s is %q, want %q", instance, got, ids)
@@ -182,7 +182,7 @@ func (b *bench) wantInbox(instance, ids string) {
 }
 
 // started commits the first turn of an instance, which schedules activities with the given event ids.
-func (b *bench) started(instance, head string, activities ...uint64) {
+func (b *harness) started(instance, head string, activities ...uint64) {
 	b.Helper()
 	_, err := b.commit(record.Commit{
 		Instance: instance, NewHead: head, Events: [][]byte{[]byte("first")}, Create: leases(activities...),
@@ -199,7 +199,7 @@ func leases(activities ...uint64) []record.Lease {
 	return out
 }
 
-func (b *bench) lease(instance string, activity uint64) map[string]string {
+func (b *harness) lease(instance string, activity uint64) map[string]string {
 	b.Helper()
 	m, err := b.rdb.HGetAll(b.ctx(), b.p.Lease(instance, 1, activity)).Result()
 	b.must(err)
@@ -207,7 +207,7 @@ func (b *bench) lease(instance string, activity uint64) map[string]string {
 }
 
 // claim writes a claim as the script of workers does; a negative left has expired.
-func (b *bench) claim(instance string, activity uint64, claims int, left time.Duration) {
+func (b *harness) claim(instance string, activity uint64, claims int, left time.Duration) {
 	b.Helper()
 	b.must(b.rdb.HSet(b.ctx(), b.p.Lease(instance, 1, activity), "t", "tok", "w", fmt.Sprint("w", activity),
 		"u", b.now()+left.Milliseconds(), "d", max(left, time.Minute).Milliseconds(), "n", claims).Err())

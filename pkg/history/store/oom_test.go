@@ -23,8 +23,8 @@ func TestOutOfMemoryRunningWorkContinues(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	for name, f := range map[string]func(b *bench){
-		"due and reconciliations": func(b *bench) {
+	for name, f := range map[string]func(b *harness){
+		"due reads and reconciliations are executed": func(b *harness) {
 			b.started("a", "h1", 1, 2)
 			b.claim("a", 1, 1, -1)
 			b.must(rdb.ZAdd(b.ctx(), b.p.Wakeups(), redis.Z{Member: "a"}).Err())
@@ -37,7 +37,7 @@ func TestOutOfMemoryRunningWorkContinues(t *testing.T) {
 				b.Errorf("reconciliation: %+v, %v", got, err)
 			}
 		},
-		"a turn that starts nothing is written": func(b *bench) {
+		"a turn that starts nothing is written": func(b *harness) {
 			b.started("a", "h1", 1)
 			s.OutOfMemory(t)
 			_, err := b.commit(record.Commit{
@@ -51,7 +51,7 @@ func TestOutOfMemoryRunningWorkContinues(t *testing.T) {
 			})
 			b.must(err)
 		},
-		"a turn that starts something is rejected, and written later": func(b *bench) {
+		"a turn that starts something is rejected, and written later": func(b *harness) {
 			b.started("a", "h1")
 			s.OutOfMemory(t)
 			c := record.Commit{
@@ -67,7 +67,7 @@ func TestOutOfMemoryRunningWorkContinues(t *testing.T) {
 			_, err = b.commit(c)
 			b.must(err)
 		},
-		"a rewind is rejected completely, and written later": func(b *bench) {
+		"a rewind is rejected completely, and written later": func(b *harness) {
 			b.started("a", "h1", 1)
 			b.must(rdb.RPush(b.ctx(), b.p.History("a", 2), "of a rewind that Redis has lost").Err())
 			s.OutOfMemory(t)
@@ -86,13 +86,13 @@ func TestOutOfMemoryRunningWorkContinues(t *testing.T) {
 			s.HasMemory(t)
 			b.must(rewind())
 		},
-		"a purge": func(b *bench) {
-			b.over()
+		"a purge is executed": func(b *harness) {
+			b.endedInstance()
 			s.OutOfMemory(t)
 			b.must(b.purge(purgeOfA()))
 			b.wantGone(b.p.Seen("a")) // kept for an hour
 		},
-		"an input is rejected, and ingested later": func(b *bench) {
+		"an input is rejected, and ingested later": func(b *harness) {
 			s.OutOfMemory(t)
 			_, err := b.ingest(0, 1, message("a", "1", record.StartMessage))
 			rejected("ingest", err)
@@ -103,7 +103,7 @@ func TestOutOfMemoryRunningWorkContinues(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer s.HasMemory(t)
-			f(newBench(t, rdb, run))
+			f(newHarness(t, rdb, run))
 		})
 	}
 }

@@ -99,7 +99,7 @@ func (b *placed) content(n int) map[string]string {
 			b.Errorf("%s of %s is in partition %d, want %d", name, home, part, want)
 		}
 		if _, double := out[name]; double {
-			b.Errorf("%s is kept twice", name)
+			b.Errorf("%s is stored twice", name)
 		}
 		out[name] = value
 	}
@@ -284,7 +284,7 @@ func TestPlacementOfAnEarlierRunWritesNothing(t *testing.T) {
 		before := b.keys(b.space.Pattern())
 		for _, step := range []func(context.Context) error{paused.Copy, paused.Remove} {
 			if err := step(t.Context()); !errors.Is(err, record.ErrFenced) {
-				t.Errorf("got %v, want that it is fenced", err)
+				t.Errorf("%v, want ErrFenced", err)
 			}
 		}
 		if after := b.keys(b.space.Pattern()); !slices.Equal(before, after) {

@@ -14,8 +14,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/lease"
 )
 
-// workers returns the scripts of workers on the store of the bench.
-func (b *bench) workers() *lease.Leases {
+// workers returns the scripts of workers on the store of the harness.
+func (b *harness) workers() *lease.Leases {
 	b.Helper()
 	run := redisx.NewRunner(b.rdb)
 	b.Cleanup(run.Close)
@@ -23,7 +23,7 @@ func (b *bench) workers() *lease.Leases {
 }
 
 // unchanged checks that calls write nothing.
-func (b *bench) unchanged(what string, calls func()) {
+func (b *harness) unchanged(what string, calls func()) {
 	b.Helper()
 	before := b.dump()
 	calls()
@@ -33,9 +33,9 @@ func (b *bench) unchanged(what string, calls func()) {
 }
 
 func TestPurgedInstanceStaysPurged(t *testing.T) {
-	each(t, map[string]func(b *bench){
-		"by a repeated ingest or a duplicate message": func(b *bench) {
-			b.over(events(1, 1)...)
+	each(t, map[string]func(b *harness){
+		"a repeated ingest and a duplicate message are dropped": func(b *harness) {
+			b.endedInstance(events(1, 1)...)
 			b.must(b.purge(purgeOfA()))
 			batch := append([]record.Message{message("a", "p", record.CancelMessage)}, events(1, 1)...)
 			b.unchanged("the batch", func() {
@@ -50,8 +50,8 @@ func TestPurgedInstanceStaysPurged(t *testing.T) {
 			}
 			b.wantInbox("a", "e1")
 		},
-		"by a purge or a cancel of an unknown instance": func(b *bench) {
-			b.over()
+		"a purge or a cancel of an unknown instance is dropped": func(b *harness) {
+			b.endedInstance()
 			b.must(b.purge(purgeOfA()))
 			got, err := b.ingest(1, 2, message("a", "p2", record.CancelMessage))
 			b.must(err)
@@ -60,27 +60,27 @@ func TestPurgedInstanceStaysPurged(t *testing.T) {
 			}
 			b.wantGone(b.p.Seen("a"))
 		},
-		"by a worker with an old lease": func(b *bench) {
-			b.late(func(ref lease.Ref, ws *lease.Leases) {
-				grip := lease.Claim{Ref: ref, Token: "tok"}
-				acked, err := redistest.Answer(func(done func(lease.Acked, error)) { ws.Ack(lease.Completion{Claim: grip, Body: []byte("x")}, done) })
+		"a worker with an old lease writes nothing": func(b *harness) {
+			b.afterPurge(func(ref lease.Ref, ws *lease.Leases) {
+				claimed := lease.Claim{Ref: ref, Token: "tok"}
+				acked, err := redistest.Answer(func(done func(lease.Acked, error)) { ws.Ack(lease.Completion{Claim: claimed, Body: []byte("x")}, done) })
 				b.must(err)
 				out, err := redistest.Answer(func(done func(lease.Outcome, error)) {
-					ws.Release(lease.ReleaseRequest{Claim: grip, Delay: time.Hour}, done)
+					ws.Release(lease.ReleaseRequest{Claim: claimed, Delay: time.Hour}, done)
 				})
 				b.must(err)
-				renewed, err := redistest.Answer(func(done func([]lease.Outcome, error)) { ws.Renew(part, []lease.Claim{grip}, time.Minute, done) })
+				renewed, err := redistest.Answer(func(done func([]lease.Outcome, error)) { ws.Renew(part, []lease.Claim{claimed}, time.Minute, done) })
 				b.must(err)
-				bid := lease.ClaimRequest{Claim: grip, Worker: "w", TTL: time.Minute, MaxClaims: 3}
-				claim, err := redistest.Answer(func(done func(lease.ClaimReply, error)) { ws.Claim(bid, done) })
+				request := lease.ClaimRequest{Claim: claimed, Worker: "w", TTL: time.Minute, MaxClaims: 3}
+				claim, err := redistest.Answer(func(done func(lease.ClaimReply, error)) { ws.Claim(request, done) })
 				b.must(err)
 				if acked.Outcome != lease.Gone || out != lease.Gone || renewed[0] != lease.Gone || claim.Outcome != lease.Gone {
-					b.Errorf("ack %v, abandon %v, renew %v, claim %v", acked.Outcome, out, renewed[0], claim.Outcome)
+					b.Errorf("ack %v, release %v, renew %v, claim %v", acked.Outcome, out, renewed[0], claim.Outcome)
 				}
 			})
 		},
-		"by a report about a cancelled activity": func(b *bench) {
-			b.late(func(ref lease.Ref, ws *lease.Leases) {
+		"a report about a cancelled activity is not written": func(b *harness) {
+			b.afterPurge(func(ref lease.Ref, ws *lease.Leases) {
 				for execution := uint64(1); execution <= 3; execution++ {
 					ref.Execution = execution
 					_, err := redistest.Answer(func(done func(any, error)) {
@@ -90,8 +90,8 @@ func TestPurgedInstanceStaysPurged(t *testing.T) {
 				}
 			})
 		},
-		"by an outstanding reconciliation, commit or purge": func(b *bench) {
-			b.late(func(lease.Ref, *lease.Leases) {
+		"an outstanding reconciliation or commit is rejected": func(b *harness) {
+			b.afterPurge(func(lease.Ref, *lease.Leases) {
 				for _, head := range []string{"h1", "h3"} {
 					if _, err := b.reconcile(record.Reconciliation{Instance: "a", Head: head, MaxClaims: 3, Wakeup: b.now() + 1000, Stalled: "why", Leases: leases(2)}); !errors.Is(err, record.ErrConflict) {
 						b.Errorf("reconciliation: %v", err)
@@ -103,8 +103,8 @@ func TestPurgedInstanceStaysPurged(t *testing.T) {
 				}
 			})
 		},
-		"by its first turn, or a reconciliation of early inputs": func(b *bench) {
-			b.late(func(lease.Ref, *lease.Leases) {
+		"its first turn is rejected, and a reconciliation of early inputs writes nothing": func(b *harness) {
+			b.afterPurge(func(lease.Ref, *lease.Leases) {
 				first := record.Commit{
 					Instance: "a", NewHead: "h1", Pop: []string{"!s1"}, Events: encoded(b, started(1)),
 					Record: &record.Record{Name: "n", Origin: at(1), Execution: 1, Status: record.Running},
@@ -121,10 +121,10 @@ func TestPurgedInstanceStaysPurged(t *testing.T) {
 	})
 }
 
-// late purges an instance and checks that late calls write nothing.
-func (b *bench) late(calls func(ref lease.Ref, ws *lease.Leases)) {
+// afterPurge purges an instance and checks that late calls write nothing.
+func (b *harness) afterPurge(calls func(ref lease.Ref, ws *lease.Leases)) {
 	b.Helper()
-	b.over()
+	b.endedInstance()
 	b.must(b.purge(purgeOfA()))
 	b.unchanged("late calls", func() {
 		calls(lease.Ref{Part: part, Instance: "a", Execution: 2, Activity: 2, Effect: "e2"}, b.workers())
@@ -132,9 +132,9 @@ func (b *bench) late(calls func(ref lease.Ref, ws *lease.Leases)) {
 }
 
 func TestPruneRemovesReports(t *testing.T) {
-	each(t, map[string]func(b *bench){
-		"of the last execution but one, and of no other": func(b *bench) {
-			b.turned()
+	each(t, map[string]func(b *harness){
+		"only those of the last execution but one": func(b *harness) {
+			b.afterFirstTurn()
 			for execution := uint64(1); execution <= 2; execution++ {
 				b.must(b.rdb.HSet(b.ctx(), b.p.Reports("a", execution), "2", "{}").Err())
 			}

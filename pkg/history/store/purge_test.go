@@ -14,7 +14,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-func (b *bench) purge(pu record.Purge) error {
+func (b *harness) purge(pu record.Purge) error {
 	if rec, err := b.st.Record(b.ctx(), part, pu.Instance); err == nil {
 		pu.Entries = rec.Entries()
 	}
@@ -25,7 +25,7 @@ func (b *bench) purge(pu record.Purge) error {
 // A list by prefix reads the sets of a few orchestrations, but clients can name any number of them: a name is removed with its last
 // instance.
 func TestOrchestrationSetHasTheNamesOfInstances(t *testing.T) {
-	each(t, map[string]func(b *bench){"": func(b *bench) {
+	each(t, map[string]func(b *harness){"": func(b *harness) {
 		want := func(names ...string) {
 			b.Helper()
 			if got := b.rdb.ZRange(b.ctx(), b.p.Orchestrations(), 0, -1).Val(); !slices.Equal(got, names) {
@@ -60,11 +60,11 @@ func TestOrchestrationSetHasTheNamesOfInstances(t *testing.T) {
 	}})
 }
 
-// over creates the instance "a", which has ended its second execution, with every kind of data, including the reports of both
+// endedInstance creates the instance "a", which has ended its second execution, with every kind of data, including the reports of both
 // executions; the inbox contains the purge and then the messages. Its head is h3.
-func (b *bench) over(behind ...record.Message) {
+func (b *harness) endedInstance(later ...record.Message) {
 	b.Helper()
-	b.sound()
+	b.consistentInstance()
 	_, err := b.commit(record.Commit{
 		Instance: "a", Execution: 2, Head: "h1", NewHead: "h3", From: record.Running, Pop: []string{"!c2.0"}, Create: leases(2), Delete: leases(2),
 		Events: encoded(b, started(2), &history.Completed{}),
@@ -77,7 +77,7 @@ func (b *bench) over(behind ...record.Message) {
 	for execution := uint64(1); execution <= 2; execution++ {
 		b.must(b.rdb.HSet(b.ctx(), b.p.Reports("a", execution), "2", `{"how":"stopped"}`).Err())
 	}
-	batch := append([]record.Message{message("a", "p", record.CancelMessage)}, behind...)
+	batch := append([]record.Message{message("a", "p", record.CancelMessage)}, later...)
 	_, err = b.ingest(0, uint64(len(batch)), batch...)
 	b.must(err)
 	_, err = b.reconcile(record.Reconciliation{Instance: "a", Head: "h3", MaxClaims: 3, Stalled: "it cannot be read"})
@@ -88,11 +88,11 @@ func purgeOfA() record.Purge {
 	return record.Purge{Instance: "a", Execution: 2, Head: "h3", Status: record.Completed, Pop: []string{"p"}}
 }
 
-// wantGone checks that nothing of "a" is left except the named keys.
-func (b *bench) wantGone(but ...string) {
+// wantGone checks that only the named keys of "a" are left.
+func (b *harness) wantGone(except ...string) {
 	b.Helper()
 	left := b.dump()
-	for _, key := range but {
+	for _, key := range except {
 		delete(left, key)
 	}
 	for key, v := range left {
@@ -102,7 +102,7 @@ func (b *bench) wantGone(but ...string) {
 	}
 }
 
-func parsed(b *bench, key string) (string, bool) {
+func parsed(b *harness, key string) (string, bool) {
 	n, ok := b.p.Parse(key)
 	return n.Instance, ok
 }
@@ -115,11 +115,11 @@ func events(from, to int) (all []record.Message) {
 }
 
 func TestPurgeRemovesAllKeys(t *testing.T) {
-	each(t, map[string]func(b *bench){
-		"executions, reports, index entry, wakeup and reason of the stall": func(b *bench) {
+	each(t, map[string]func(b *harness){
+		"executions, reports, index entry, wakeup and reason of the stall": func(b *harness) {
 			b.started("c", "h1", 1) // another instance
 			before := b.dump()
-			b.over()
+			b.endedInstance()
 			b.wantIndex("a", record.Completed)
 			b.must(b.purge(purgeOfA()))
 			b.wantGone(b.p.Seen("a"))
@@ -128,12 +128,12 @@ func TestPurgeRemovesAllKeys(t *testing.T) {
 			after := b.dump()
 			delete(after, b.p.Seen("a"))
 			if !maps.Equal(before, after) {
-				b.Errorf("the neighbour has changed:\n%v\n%v", before, after)
+				b.Errorf("the other instance has changed:\n%v\n%v", before, after)
 			}
 			b.wantSound()
 		},
-		"without a request, when the retention period is over": func(b *bench) {
-			b.over()
+		"a purge without a request, at the end of the retention period": func(b *harness) {
+			b.endedInstance()
 			_, err := b.commit(record.Commit{Instance: "a", Execution: 2, Head: "h3", Pop: []string{"p"}, From: record.Completed})
 			b.must(err)
 			pu := purgeOfA()
@@ -141,7 +141,7 @@ func TestPurgeRemovesAllKeys(t *testing.T) {
 			b.must(b.purge(pu))
 			b.wantGone(b.p.Seen("a"))
 		},
-		"also of an instance that has not begun": func(b *bench) {
+		"a purge of an instance that has not begun": func(b *harness) {
 			_, err := b.ingest(0, 3, message("a", "s1", record.StartMessage), message("a", "p", record.CancelMessage), message("a", "e3", ""))
 			b.must(err)
 			_, err = b.reconcile(record.Reconciliation{Instance: "a", MaxClaims: 3, InboxHold: record.HoldAll, Wakeup: b.now() + 60_000, Stalled: "no orchestrator has its code"})
@@ -154,27 +154,27 @@ func TestPurgeRemovesAllKeys(t *testing.T) {
 }
 
 func TestInputsAfterPurgeAreKept(t *testing.T) {
-	each(t, map[string]func(b *bench){
-		"in order, with a wakeup now": func(b *bench) {
-			b.over(events(1, 3)...)
+	each(t, map[string]func(b *harness){
+		"inputs keep their order, with a wakeup now": func(b *harness) {
+			b.endedInstance(events(1, 3)...)
 			b.must(b.purge(purgeOfA()))
 			b.wantInbox("a", "e1 e2 e3")
 			b.wantWakeup("a", 0)
 			b.wantGone(b.p.Seen("a"), b.p.Inbox("a"), b.p.Wakeups())
 		},
-		"a start among them is moved to the front, a second one is not": func(b *bench) {
-			b.over(append(events(1, 2), message("a", "s3", record.StartMessage), message("a", "e4", ""), message("a", "s5", record.StartMessage))...)
+		"the first start is moved to the front, a second one is not": func(b *harness) {
+			b.endedInstance(append(events(1, 2), message("a", "s3", record.StartMessage), message("a", "e4", ""), message("a", "s5", record.StartMessage))...)
 			b.must(b.purge(purgeOfA()))
 			b.wantInbox("a", "!s3 e1 e2 e4 !s5")
 			b.wantWakeup("a", 0)
 		},
-		"a start in front stays there": func(b *bench) {
-			b.over(message("a", "s1", record.StartMessage), message("a", "e2", ""), message("a", "s3", record.StartMessage))
+		"a start at the front stays there": func(b *harness) {
+			b.endedInstance(message("a", "s1", record.StartMessage), message("a", "e2", ""), message("a", "s3", record.StartMessage))
 			b.must(b.purge(purgeOfA()))
 			b.wantInbox("a", "!s1 e2 !s3")
 		},
-		"also after three hundred elements before the start": func(b *bench) {
-			b.over(append(events(1, 300), message("a", "s301", record.StartMessage), message("a", "e302", ""))...)
+		"a start after three hundred elements is moved to the front": func(b *harness) {
+			b.endedInstance(append(events(1, 300), message("a", "s301", record.StartMessage), message("a", "e302", ""))...)
 			b.must(b.purge(purgeOfA()))
 			want := []string{"!s301"}
 			for n := 1; n <= 300; n++ {
@@ -183,8 +183,8 @@ func TestInputsAfterPurgeAreKept(t *testing.T) {
 			b.wantInbox("a", strings.Join(append(want, "e302"), " "))
 			b.wantWakeup("a", 0)
 		},
-		"three hundred elements without a start wait for it, and it is pushed in front": func(b *bench) {
-			b.over(events(1, 300)...)
+		"three hundred elements without a start wait for it, and it is pushed in front": func(b *harness) {
+			b.endedInstance(events(1, 300)...)
 			b.must(b.purge(purgeOfA()))
 			_, err := b.ingest(301, 302, message("a", "s302", record.StartMessage))
 			b.must(err)
@@ -192,8 +192,8 @@ func TestInputsAfterPurgeAreKept(t *testing.T) {
 				b.Error(got)
 			}
 		},
-		"the next incarnation finds nothing of the previous one": func(b *bench) {
-			b.over(message("a", "s1", record.StartMessage))
+		"the next incarnation has no data of the previous one": func(b *harness) {
+			b.endedInstance(message("a", "s1", record.StartMessage))
 			b.must(b.purge(purgeOfA()))
 			b.must(second(b.commit(record.Commit{
 				Instance: "a", NewHead: "n1", Pop: []string{"!s1"}, Events: encoded(b, &history.Started{Name: "n", Origin: at(9), Execution: 1}),
@@ -212,21 +212,21 @@ func TestInputsAfterPurgeAreKept(t *testing.T) {
 func second[T any](_ T, err error) error { return err }
 
 // wantSound checks the whole namespace.
-func (b *bench) wantSound() {
+func (b *harness) wantSound() {
 	b.Helper()
 	found, err := b.st.Check(b.ctx(), nil, nil)
 	b.must(err)
 	for _, f := range found.Findings {
-		if f.Instance != "c" { // whose history is not valid
+		if f.Instance != "c" { // the history of c is not valid
 			b.Error(f)
 		}
 	}
 }
 
 func TestRejectedPurgeWritesNothing(t *testing.T) {
-	each(t, map[string]func(b *bench){
-		"by the fence, another head or another inbox": func(b *bench) {
-			b.over(append(events(1, 2), message("a", "s3", record.StartMessage))...)
+	each(t, map[string]func(b *harness){
+		"the fence, another head or another inbox rejects it": func(b *harness) {
+			b.endedInstance(append(events(1, 2), message("a", "s3", record.StartMessage))...)
 			before := b.dump()
 			try := func(why string, want error, change func(pu *record.Purge)) {
 				pu := purgeOfA()
@@ -237,19 +237,19 @@ func TestRejectedPurgeWritesNothing(t *testing.T) {
 			}
 			try("another head", record.ErrConflict, func(pu *record.Purge) { pu.Head = "h1" })
 			try("no head", record.ErrConflict, func(pu *record.Purge) { pu.Head = "" })
-			try("the inbox begins otherwise", record.ErrConflict, func(pu *record.Purge) { pu.Pop = []string{"e1"} })
-			try("only a part of the id", record.ErrConflict, func(pu *record.Purge) { pu.Pop = []string{"p", "e"} })
+			try("another first element", record.ErrConflict, func(pu *record.Purge) { pu.Pop = []string{"e1"} })
+			try("a prefix of the id", record.ErrConflict, func(pu *record.Purge) { pu.Pop = []string{"p", "e"} })
 			try("more than the inbox has", record.ErrConflict, func(pu *record.Purge) { pu.Pop = []string{"p", "e1", "e2", "!s3", "e4"} })
 			b.owner("another", time.Minute)
 			try("another owner", record.ErrFenced, func(*record.Purge) {})
 			b.owner(token, -time.Millisecond)
-			try("an owner whose time is over", record.ErrFenced, func(*record.Purge) {})
+			try("an owner whose ownership has expired", record.ErrFenced, func(*record.Purge) {})
 			if after := b.dump(); !maps.Equal(before, after) {
 				b.Errorf("something was written:\n%v\n%v", before, after)
 			}
 		},
-		"when it is repeated after a lost reply, also to the next instance": func(b *bench) {
-			b.over(events(1, 1)...)
+		"a purge repeated after a lost reply, also for the next incarnation": func(b *harness) {
+			b.endedInstance(events(1, 1)...)
 			b.must(b.purge(purgeOfA()))
 			before := b.dump()
 			if err := b.purge(purgeOfA()); !errors.Is(err, record.ErrConflict) {
@@ -267,7 +267,7 @@ func TestRejectedPurgeWritesNothing(t *testing.T) {
 				b.Errorf("something was written:\n%v\n%v", before, after)
 			}
 		},
-		"when it is repeated to an instance that had not begun": func(b *bench) {
+		"a repeated purge of an instance that had not begun": func(b *harness) {
 			_, err := b.ingest(0, 3, message("a", "s1", record.StartMessage), message("a", "p", record.CancelMessage), message("a", "e3", ""))
 			b.must(err)
 			pu := record.Purge{Instance: "a", Pop: []string{"!s1", "p"}}

@@ -12,8 +12,8 @@ import (
 )
 
 func TestReconcileRepairsLeases(t *testing.T) {
-	each(t, map[string]func(b *bench){
-		"it reports leases, and removes expired claims": func(b *bench) {
+	each(t, map[string]func(b *harness){
+		"leases are reported, and expired claims removed": func(b *harness) {
 			b.started("a", "h1", 1, 2, 3, 4, 5)
 			b.claim("a", 2, 1, time.Second)
 			b.claim("a", 3, 2, -time.Millisecond)
@@ -21,19 +21,19 @@ func TestReconcileRepairsLeases(t *testing.T) {
 			b.must(b.rdb.HSet(b.ctx(), b.p.Lease("a", 1, 5), "n", 3).Err()) // claims exhausted, and released
 			got, err := b.reconcile(record.Reconciliation{Instance: "a", Head: "h1", Leases: leases(1, 2, 3, 4, 5), MaxClaims: 3, Wakeup: b.now() + 10_000})
 			b.must(err)
-			var said string
+			var states string
 			for _, l := range got.Leases {
-				said += fmt.Sprintf("%c%d ", l.Status, l.Claims)
+				states += fmt.Sprintf("%c%d ", l.Status, l.Claims)
 			}
-			if said != "W0 C1 X2 P3 P3 " {
-				b.Errorf("found %s", said)
+			if states != "W0 C1 X2 P3 P3 " {
+				b.Errorf("found %s", states)
 			}
 			if l := b.lease("a", 3); l["t"] != "" || l["u"] != "" || l["w"] != "" || l["n"] != "2" || l["e"] != "e3" {
 				b.Errorf("%v", l)
 			}
 			b.wantWakeup("a", 1001) // when the valid claim expires
 		},
-		"a claim that lasts longer than possible has expired: the clock stepped back": func(b *bench) {
+		"a claim that expires too late, after a step back of the clock, has expired": func(b *harness) {
 			b.started("a", "h1", 1)
 			b.must(b.rdb.HSet(b.ctx(), b.p.Lease("a", 1, 1), "t", "tok", "w", "w", "u", b.now()+3_600_000, "d", 10_000, "n", 1).Err())
 			got, err := b.reconcile(record.Reconciliation{Instance: "a", Head: "h1", Leases: leases(1), MaxClaims: 3, Wakeup: b.now() + 10_000})
@@ -42,7 +42,7 @@ func TestReconcileRepairsLeases(t *testing.T) {
 				b.Errorf("%+v", got)
 			}
 		},
-		"it recreates a lost lease, unless an input is unread": func(b *bench) {
+		"a lost lease is recreated, unless an input is unread": func(b *harness) {
 			b.started("a", "h1", 1)
 			b.must(b.rdb.HSet(b.ctx(), b.p.Lease("a", 1, 1), "e", "of a lost turn", "t", "tok").Err())
 			b.must(b.rdb.RPush(b.ctx(), b.p.Inbox("a"), element("x")).Err())
@@ -63,7 +63,7 @@ func TestReconcileRepairsLeases(t *testing.T) {
 				b.Errorf("%v", l)
 			}
 		},
-		"it is rejected by the fence and by another head": func(b *bench) {
+		"the fence and another head reject it": func(b *harness) {
 			b.started("a", "h1", 1)
 			b.claim("a", 1, 1, -time.Millisecond)
 			before := b.dump()
@@ -78,7 +78,7 @@ func TestReconcileRepairsLeases(t *testing.T) {
 				b.Errorf("something was written:\n%v\n%v", before, after)
 			}
 		},
-		"it sets and clears the reason of a stall and the hold of the inbox": func(b *bench) {
+		"the reason of a stall and the hold of the inbox are set and cleared": func(b *harness) {
 			b.must(b.rdb.RPush(b.ctx(), b.p.Inbox("a"), element("x")).Err()) // without a record
 			_, err := b.reconcile(record.Reconciliation{Instance: "a", MaxClaims: 3, Wakeup: b.now() + 60_000, InboxHold: record.HoldAll, Stalled: "why"})
 			b.must(err)
@@ -93,7 +93,7 @@ func TestReconcileRepairsLeases(t *testing.T) {
 				b.Errorf("%v, %v", all, err)
 			}
 		},
-		"without anything due it removes the wakeup": func(b *bench) {
+		"the wakeup is removed if nothing is due": func(b *harness) {
 			b.started("a", "h1")
 			_, err := b.reconcile(record.Reconciliation{Instance: "a", Head: "h1", MaxClaims: 3})
 			b.must(err)
@@ -103,8 +103,8 @@ func TestReconcileRepairsLeases(t *testing.T) {
 }
 
 func TestDueInstancesAreReturnedInOrder(t *testing.T) {
-	each(t, map[string]func(b *bench){
-		"instances are returned the longest due first, and postponed by two seconds": func(b *bench) {
+	each(t, map[string]func(b *harness){
+		"instances are returned the longest due first, and postponed by two seconds": func(b *harness) {
 			now := b.now()
 			for name, in := range map[string]int64{"late": -1000, "later": -2000, "latest": -3000, "soon": 60_000} {
 				b.must(b.rdb.ZAdd(b.ctx(), b.p.Wakeups(), redisZ(now+in, name)).Err())
@@ -124,7 +124,7 @@ func TestDueInstancesAreReturnedInOrder(t *testing.T) {
 				b.Errorf("%+v, %v", got, err)
 			}
 		},
-		"limits are returned in the same way, separately": func(b *bench) {
+		"limits are returned in the same way, separately": func(b *harness) {
 			now := b.now()
 			b.must(b.rdb.ZAdd(b.ctx(), b.p.Wakeups(), redisZ(now-1000, "instance")).Err())
 			b.must(b.rdb.ZAdd(b.ctx(), b.p.Limits(), redisZ(now-3000, "charge/acme"), redisZ(now-2000, "charge"), redisZ(now+1_000, "ship")).Err())
@@ -136,10 +136,10 @@ func TestDueInstancesAreReturnedInOrder(t *testing.T) {
 			at, err := b.rdb.ZScore(b.ctx(), b.p.Limits(), "charge/acme").Result()
 			b.must(err)
 			if off := int64(at) - now; off < 2000 || off > 7000 {
-				b.Errorf("put off by %d ms", off)
+				b.Errorf("postponed by %d ms", off)
 			}
 		},
-		"a sweep that was scheduled before the clock stepped back is due": func(b *bench) {
+		"a sweep that was scheduled before the clock stepped back is due": func(b *harness) {
 			now := b.now()
 			b.must(b.rdb.ZAdd(b.ctx(), b.p.Wakeups(), redisZ(now+3_600_000, "instance")).Err())
 			b.must(b.rdb.ZAdd(b.ctx(), b.p.Limits(), redisZ(now-1_000, "due"), redisZ(now+1_900, "soon"), redisZ(now+3_600_000, "charge"), redisZ(now+3_601_000, "ship")).Err())
@@ -154,12 +154,12 @@ func TestDueInstancesAreReturnedInOrder(t *testing.T) {
 				b.Errorf("%+v", got)
 			}
 		},
-		"without wakeups nothing is due": func(b *bench) {
+		"without wakeups nothing is due": func(b *harness) {
 			if got, err := b.due(2); err != nil || len(got.Instances) != 0 || got.Next != 0 || got.Now == 0 {
 				b.Errorf("%+v, %v", got, err)
 			}
 		},
-		"rejected by the fence, it postpones no wakeup": func(b *bench) {
+		"a read that the fence rejects postpones no wakeup": func(b *harness) {
 			b.must(b.rdb.ZAdd(b.ctx(), b.p.Wakeups(), redisZ(5, "a")).Err())
 			b.owner("another", time.Minute)
 			if _, err := b.due(2); !errors.Is(err, record.ErrFenced) {
@@ -173,8 +173,8 @@ func TestDueInstancesAreReturnedInOrder(t *testing.T) {
 }
 
 func TestWakeupsListsInstancesDueWithinSpan(t *testing.T) {
-	each(t, map[string]func(b *bench){
-		"on every store": func(b *bench) {
+	each(t, map[string]func(b *harness){
+		"on every store": func(b *harness) {
 			now := b.now()
 			for name, in := range map[string]int64{"late": -1000, "soon": 5000, "far": 60_000} {
 				b.must(b.rdb.ZAdd(b.ctx(), b.p.Wakeups(), redisZ(now+in, name)).Err())
@@ -188,8 +188,8 @@ func TestWakeupsListsInstancesDueWithinSpan(t *testing.T) {
 }
 
 func TestUnreadIsOrderedAndBounded(t *testing.T) {
-	each(t, map[string]func(b *bench){
-		"on every store": func(b *bench) {
+	each(t, map[string]func(b *harness){
+		"on every store": func(b *harness) {
 			read := func() []int {
 				got, err := b.st.Unread(b.ctx(), part, "a")
 				b.must(err)
@@ -200,7 +200,7 @@ func TestUnreadIsOrderedAndBounded(t *testing.T) {
 				return sizes
 			}
 			if got := read(); len(got) != 0 {
-				b.Errorf("an inbox that is not there gives %v", got)
+				b.Errorf("a missing inbox returns %v", got)
 			}
 			var want []int
 			for i := range 300 { // more than a batch, and not a multiple of the step

@@ -13,7 +13,7 @@ import (
 // Counts match the instances that pass, whether from sets or from records, with known values and others; a count that reached its bound
 // is a lower bound, and a count from sets covers all instances although it reads few.
 func TestTalliesMatchTheInstances(t *testing.T) {
-	each(t, map[string]func(b *bench){"": func(b *bench) {
+	each(t, map[string]func(b *harness){"": func(b *harness) {
 		const n = 1200
 		for i := range n {
 			status, version := record.Running, ""
@@ -70,13 +70,13 @@ func TestTalliesMatchTheInstances(t *testing.T) {
 				store.TallyQuery{ListQuery: store.ListQuery{Values: one}, Field: "version", Value: func(_ string, rec *record.Record) string { return rec.Version }},
 				store.Tally{Count: 300, Groups: map[string]uint64{"": 300}},
 			},
-			"time is over":            {store.TallyQuery{ListQuery: store.ListQuery{Keep: all}, Until: over}, store.Tally{Count: 32, More: true}},
-			"time is over, in a set":  {store.TallyQuery{ListQuery: store.ListQuery{Values: one}, Until: over}, store.Tally{Count: 300, Other: 292}},
-			"time is over, of few":    {store.TallyQuery{ListQuery: store.ListQuery{IDs: []string{"i-0000", "i-0001"}}, Until: over}, store.Tally{Count: 2, Groups: map[string]uint64{"running": 1, "completed": 1}}},
-			"time is over, in sets":   {store.TallyQuery{ListQuery: store.ListQuery{Values: frequent}, Until: over}, store.Tally{Count: n, Other: n - 32}},
-			"time is over, by status": {store.TallyQuery{Until: over}, store.Tally{Count: n, Groups: map[string]uint64{"running": 800, "completed": 400}}},
-			"time is not over":        {store.TallyQuery{ListQuery: store.ListQuery{Keep: all}, Until: time.Now().Add(time.Hour)}, store.Tally{Count: 1000, More: true}},
-			"bounded":                 {store.TallyQuery{ListQuery: store.ListQuery{Keep: all}}, store.Tally{Count: 1000, More: true}},
+			"deadline exceeded":           {store.TallyQuery{ListQuery: store.ListQuery{Keep: all}, Until: over}, store.Tally{Count: 32, More: true}},
+			"deadline exceeded, in a set": {store.TallyQuery{ListQuery: store.ListQuery{Values: one}, Until: over}, store.Tally{Count: 300, Other: 292}},
+			"deadline exceeded, of few":   {store.TallyQuery{ListQuery: store.ListQuery{IDs: []string{"i-0000", "i-0001"}}, Until: over}, store.Tally{Count: 2, Groups: map[string]uint64{"running": 1, "completed": 1}}},
+			"time is over, in sets":       {store.TallyQuery{ListQuery: store.ListQuery{Values: frequent}, Until: over}, store.Tally{Count: n, Other: n - 32}},
+			"time is over, by status":     {store.TallyQuery{Until: over}, store.Tally{Count: n, Groups: map[string]uint64{"running": 800, "completed": 400}}},
+			"time is not over":            {store.TallyQuery{ListQuery: store.ListQuery{Keep: all}, Until: time.Now().Add(time.Hour)}, store.Tally{Count: 1000, More: true}},
+			"bounded":                     {store.TallyQuery{ListQuery: store.ListQuery{Keep: all}}, store.Tally{Count: 1000, More: true}},
 		} {
 			c.q.Statuses = record.Statuses()
 			got, err := b.st.Tally(b.ctx(), part, &c.q)

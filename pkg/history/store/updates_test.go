@@ -15,18 +15,18 @@ import (
 // A duplicate of an update is recognized from its ingest on, whatever its age. Its answer is kept within the bounds on number and bytes of
 // answers, and removed with the instance.
 func TestLedgerAnswersRepeatsOfUpdates(t *testing.T) {
-	answer := func(b *bench, text string) []byte {
+	answer := func(b *harness, text string) []byte {
 		bytes, err := history.UpdateAnswer{At: 1, Result: history.Payload{Type: history.TypeJSON, Data: []byte(text)}}.Encode()
 		b.must(err)
 		return bytes
 	}
 	// commit answers updates in a commit that only consumes the inbox.
-	commit := func(b *bench, answers ...record.Answer) {
+	commit := func(b *harness, answers ...record.Answer) {
 		b.Helper()
 		_, err := b.commit(record.Commit{Instance: "a", Execution: 1, Head: "h1", Answers: answers})
 		b.must(err)
 	}
-	kept := func(b *bench, update string) string {
+	kept := func(b *harness, update string) string {
 		a, _, err := b.st.UpdateAnswer(b.ctx(), b.own.Part, "a", update)
 		b.must(err)
 		if a == nil {
@@ -34,8 +34,8 @@ func TestLedgerAnswersRepeatsOfUpdates(t *testing.T) {
 		}
 		return string(a.Result.Data)
 	}
-	each(t, map[string]func(b *bench){
-		"a duplicate is dropped while the update is open, and once it is answered": func(b *bench) {
+	each(t, map[string]func(b *harness){
+		"a duplicate is dropped while the update is open, and once it is answered": func(b *harness) {
 			b.started("a", "h1")
 			_, err := b.ingest(0, 1, message("a", "p k", record.UpdateMessage))
 			b.must(err)
@@ -56,7 +56,7 @@ func TestLedgerAnswersRepeatsOfUpdates(t *testing.T) {
 				b.Errorf("%+v, %v", got, err)
 			}
 		},
-		"an open update has its position in the stream": func(b *bench) {
+		"an open update has its position in the stream": func(b *harness) {
 			b.started("a", "h1")
 			m := message("a", "p k", record.UpdateMessage)
 			m.Element = history.Element{ID: "s7", At: 1_790_000_000_123}.Encode()
@@ -68,14 +68,14 @@ func TestLedgerAnswersRepeatsOfUpdates(t *testing.T) {
 				}
 			}
 		},
-		"a duplicate within a batch is dropped": func(b *bench) {
+		"a duplicate within a batch is dropped": func(b *harness) {
 			got, err := b.ingest(0, 2, message("a", "p k", record.UpdateMessage), message("a", "p k", record.UpdateMessage))
 			b.must(err)
 			if got[0].Repeat || !got[1].Repeat {
 				b.Errorf("%+v", got)
 			}
 		},
-		"the latest answers are kept, by number": func(b *bench) {
+		"the latest answers are kept, by number": func(b *harness) {
 			b.started("a", "h1")
 			var all []record.Answer
 			for i := range 1005 {
@@ -91,7 +91,7 @@ func TestLedgerAnswersRepeatsOfUpdates(t *testing.T) {
 				b.Errorf("%d fields", n)
 			}
 		},
-		"the latest answers are kept, by bytes": func(b *bench) {
+		"the latest answers are kept, by bytes": func(b *harness) {
 			b.started("a", "h1")
 			large := `"` + strings.Repeat("x", 500_000) + `"`
 			for i := range 20 {
@@ -101,7 +101,7 @@ func TestLedgerAnswersRepeatsOfUpdates(t *testing.T) {
 				b.Error("want the last 16 answers")
 			}
 		},
-		"a ledger of another type is replaced": func(b *bench) {
+		"a ledger of another type is replaced": func(b *harness) {
 			b.started("a", "h1")
 			b.must(b.rdb.Set(b.ctx(), b.p.Updates("a"), "text", 0).Err())
 			if kept(b, "p k") != "" {
@@ -115,17 +115,17 @@ func TestLedgerAnswersRepeatsOfUpdates(t *testing.T) {
 				b.Error("the answer is lost")
 			}
 		},
-		"the check finds a lost update": func(b *bench) {
-			b.sound()
+		"the check finds a lost update": func(b *harness) {
+			b.consistentInstance()
 			b.must(b.rdb.HSet(b.ctx(), b.p.Updates("a"), "p k", "o").Err())
 			b.wantRules("1 updates are open in the ledger, but only 0 are unread")
 		},
-		"the check finds a ledger without an instance": func(b *bench) {
+		"the check finds a ledger without an instance": func(b *harness) {
 			b.must(b.rdb.HSet(b.ctx(), b.p.Updates("a"), "p k", "o").Err())
 			b.wantRules("neither a record nor unread inputs")
 		},
-		"it is removed with the instance": func(b *bench) {
-			b.over()
+		"the ledger is removed with the instance": func(b *harness) {
+			b.endedInstance()
 			b.must(b.rdb.HSet(b.ctx(), b.p.Updates("a"), "p k", "o").Err())
 			b.must(b.rdb.ZAdd(b.ctx(), b.p.Values("unanswered", "true"), redis.Z{Member: "a"}).Err())
 			b.must(b.purge(purgeOfA()))

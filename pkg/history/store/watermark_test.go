@@ -35,13 +35,13 @@ func TestWatermarksAreOrdered(t *testing.T) {
 		}
 	}
 	if r := (&record.Record{Published: ordered[2], Produced: ordered[3]}); !r.HasPendingMessages() {
-		t.Error("messages of the previous execution do not count for this one")
+		t.Error("messages after the watermark of the previous execution are not pending")
 	}
 }
 
 func TestCommitKeepsUnnamedRecordFields(t *testing.T) {
-	each(t, map[string]func(b *bench){
-		"parent, custom status and watermarks are read back as written, and kept": func(b *bench) {
+	each(t, map[string]func(b *harness){
+		"parent, custom status and watermarks are read back as written, and kept": func(b *harness) {
 			first := record.Record{
 				Name: "n", Origin: at(1), Execution: 1, Status: record.Running, Parent: parent("p:1=2"), Custom: custom("one"), CustomVersion: 1,
 				Produced: record.Watermark{Execution: 1, Event: 12}, Published: record.Watermark{Execution: 1, Event: 7},
@@ -67,7 +67,7 @@ func TestCommitKeepsUnnamedRecordFields(t *testing.T) {
 			b.must(err)
 			check(2, "two", first.Produced, first.Produced)
 		},
-		"a custom status may be empty": func(b *bench) {
+		"a custom status may be empty": func(b *harness) {
 			_, err := b.commit(record.Commit{
 				Instance: "a", NewHead: "h1", Events: [][]byte{[]byte("x")}, Record: &record.Record{Name: "n", Origin: at(1), Execution: 1, Status: record.Running, CustomVersion: 2},
 			})
@@ -76,7 +76,7 @@ func TestCommitKeepsUnnamedRecordFields(t *testing.T) {
 				b.Errorf("%+v", rec)
 			}
 		},
-		"the error names a field with an invalid value": func(b *bench) {
+		"the error names a field with an invalid value": func(b *harness) {
 			for field, text := range map[string]string{"prod": "3", "pub": "x.1", "parent": "p 1.2 3", "orig": "1", "custom.version": "two"} {
 				b.started("a"+field, "h1")
 				b.must(b.rdb.HSet(b.ctx(), b.p.Instance("a"+field), field, text).Err())
@@ -91,25 +91,25 @@ func TestCommitKeepsUnnamedRecordFields(t *testing.T) {
 }
 
 func TestReconcileRecordsPublishedWatermark(t *testing.T) {
-	each(t, map[string]func(b *bench){
-		"at the head that the owner has": func(b *bench) {
+	each(t, map[string]func(b *harness){
+		"a watermark is recorded only at the current head": func(b *harness) {
 			b.started("a", "h1")
 			mark := record.Watermark{Execution: 1, Event: 9}
 			if _, err := b.reconcile(record.Reconciliation{Instance: "a", Head: "h0", MaxClaims: 3, Published: mark}); !errors.Is(err, record.ErrConflict) {
 				b.Errorf("%v, want ErrConflict", err)
 			}
 			if got := b.record("a").Published; got != (record.Watermark{}) {
-				b.Errorf("sent %v", got)
+				b.Errorf("published %v", got)
 			}
 			_, err := b.reconcile(record.Reconciliation{Instance: "a", Head: "h1", MaxClaims: 3, Published: mark})
 			b.must(err)
 			_, err = b.reconcile(record.Reconciliation{Instance: "a", Head: "h1", MaxClaims: 3}) // without a watermark
 			b.must(err)
 			if got := b.record("a").Published; got != mark {
-				b.Errorf("sent %v", got)
+				b.Errorf("published %v", got)
 			}
 		},
-		"but creates no record": func(b *bench) {
+		"a watermark creates no record": func(b *harness) {
 			_, err := b.reconcile(record.Reconciliation{Instance: "a", MaxClaims: 3, Published: record.Watermark{Execution: 1, Event: 9}})
 			b.must(err)
 			if rec, err := b.st.Record(b.ctx(), part, "a"); rec != nil || err != nil {
@@ -120,14 +120,14 @@ func TestReconcileRecordsPublishedWatermark(t *testing.T) {
 }
 
 func TestLoadReturnsHistoryWithPendingMessages(t *testing.T) {
-	each(t, map[string]func(b *bench){
-		"of the previous execution and of an ended one, but not of a running one": func(b *bench) {
+	each(t, map[string]func(b *harness){
+		"the previous execution and an ended one are returned, but not a running one": func(b *harness) {
 			load := func(events, past int) {
 				b.Helper()
 				l, err := b.st.Load(b.ctx(), part, "a")
 				b.must(err)
 				if len(l.Events) != events || len(l.Previous) != past {
-					b.Errorf("%d events, %d of the past; want %d and %d", len(l.Events), len(l.Previous), events, past)
+					b.Errorf("%d events, %d previous ones; want %d and %d", len(l.Events), len(l.Previous), events, past)
 				}
 			}
 			out := record.Watermark{Execution: 1, Event: 2}
@@ -164,7 +164,7 @@ func started(execution uint64) *history.Started {
 	return &history.Started{Name: "n", Origin: at(1), Execution: execution}
 }
 
-func encoded(b *bench, events ...history.Event) [][]byte {
+func encoded(b *harness, events ...history.Event) [][]byte {
 	b.Helper()
 	out := make([][]byte, len(events))
 	for i, e := range events {

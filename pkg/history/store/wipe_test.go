@@ -8,15 +8,15 @@ import (
 	"github.com/pawlrun/pawl/internal/redistest"
 )
 
-func (b *bench) wipe(w record.Wipe) error {
+func (b *harness) wipe(w record.Wipe) error {
 	_, err := redistest.Answer(func(done func(int64, error)) { b.st.Wipe(b.own, &w, done) })
 	return err
 }
 
 func TestWipeRemovesEverythingOnce(t *testing.T) {
-	each(t, map[string]func(b *bench){
-		"keys of any type; later inputs are kept, with the start in front": func(b *bench) {
-			b.over(message("a", "e1", ""), message("a", "!n", record.StartMessage))
+	each(t, map[string]func(b *harness){
+		"keys of any type; later inputs are kept, with the start in front": func(b *harness) {
+			b.endedInstance(message("a", "e1", ""), message("a", "!n", record.StartMessage))
 			for _, key := range []string{b.p.Instance("a"), b.p.History("a", 1), b.p.Reports("a", 2), b.p.Lease("a", 7, 9), b.p.Seen("a")} {
 				b.must(b.rdb.Del(b.ctx(), key).Err())
 				b.must(b.rdb.Set(b.ctx(), key, "a text", 0).Err())
@@ -26,7 +26,7 @@ func TestWipeRemovesEverythingOnce(t *testing.T) {
 			b.must(err)
 			w := record.Wipe{Instance: "a", Purge: "p", Keys: keys}
 			if err := b.wipe(record.Wipe{Instance: "a", InboxIndex: 1, Purge: "p"}); !errors.Is(err, record.ErrConflict) {
-				b.Errorf("in another place: %v", err)
+				b.Errorf("at another index: %v", err)
 			}
 			b.must(b.wipe(w))
 			if err := b.wipe(w); !errors.Is(err, record.ErrConflict) {
@@ -40,10 +40,10 @@ func TestWipeRemovesEverythingOnce(t *testing.T) {
 				b.Error("the history of another instance is gone")
 			}
 		},
-		"what keeps a purge out of the inbox, and nothing else": func(b *bench) {
-			b.over()
+		"only an inbox of another type is unblocked": func(b *harness) {
+			b.endedInstance()
 			if was, err := b.st.Unblock(b.ctx(), b.own, "a"); was || err != nil {
-				b.Errorf("nothing is in the way: %v, %v", was, err)
+				b.Errorf("unblocked a valid inbox: %v, %v", was, err)
 			}
 			b.must(b.rdb.Del(b.ctx(), b.p.Inbox("a")).Err())
 			b.must(b.rdb.Set(b.ctx(), b.p.Inbox("a"), "a text", 0).Err())
@@ -51,7 +51,7 @@ func TestWipeRemovesEverythingOnce(t *testing.T) {
 				b.Errorf("%v, %v", was, err)
 			}
 			if b.rdb.Exists(b.ctx(), b.p.Inbox("a")).Val() != 0 || b.rdb.Exists(b.ctx(), b.p.Instance("a")).Val() != 1 {
-				b.Error("the inbox is there, or the record is gone")
+				b.Error("the inbox exists, or the record does not")
 			}
 			b.own.Token = "another"
 			if err := b.wipe(record.Wipe{Instance: "a", Purge: "p"}); !errors.Is(err, record.ErrFenced) {

@@ -55,7 +55,7 @@ func TestAfterAnUnansweredAttemptOnlyUnknownIsReturned(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := newStand(t).open(Options{PublishTimeout: 200 * time.Millisecond})
+			c := newHarness(t).open(Options{PublishTimeout: 200 * time.Millisecond})
 			attempts := scripted(t, c, answers...)
 			in := event("a", "x", "1")
 			in.ID = "once"
@@ -71,14 +71,14 @@ func TestAfterAnUnansweredAttemptOnlyUnknownIsReturned(t *testing.T) {
 				}
 			}
 			if attempts() < 2 {
-				t.Errorf("%d attempts: an attempt of unknown fate is repeated", attempts())
+				t.Errorf("%d attempts, want a repetition after an unknown outcome", attempts())
 			}
 		})
 	}
 }
 
 func TestUnansweredAttemptIsRepeatedUntilItIsAnswered(t *testing.T) {
-	c := newStand(t).open(Options{PublishTimeout: 200 * time.Millisecond})
+	c := newHarness(t).open(Options{PublishTimeout: 200 * time.Millisecond})
 	scripted(t, c, "", fullStream, oversized, `{"stream":"x","seq":7}`)
 	in := event("a", "x", "1")
 	in.ID = "once"
@@ -89,7 +89,7 @@ func TestUnansweredAttemptIsRepeatedUntilItIsAnswered(t *testing.T) {
 
 func TestFailedAttemptIsReturnedAsNotAccepted(t *testing.T) {
 	for answer, want := range map[string]error{fullStream: ErrStreamFull, oversized: ErrTooLarge} {
-		c := newStand(t).open(Options{})
+		c := newHarness(t).open(Options{})
 		scripted(t, c, answer)
 		in := event("a", "x", "1")
 		in.ID = "once"
@@ -102,7 +102,7 @@ func TestFailedAttemptIsReturnedAsNotAccepted(t *testing.T) {
 // A stream whose leader is being elected has no responders for seconds.
 func TestPublishWaitsForAStreamWithoutALeader(t *testing.T) {
 	for _, id := range []string{"once", ""} { // no server accepted it: a repetition is harmless even without an id
-		c := newStand(t).open(Options{})
+		c := newHarness(t).open(Options{})
 		attempts := scripted(t, c)
 		in := event("a", "x", "1")
 		in.ID = id
@@ -111,7 +111,7 @@ func TestPublishWaitsForAStreamWithoutALeader(t *testing.T) {
 		eventually(t, "many attempts", func() bool { return attempts() > 5 })
 		select {
 		case err := <-done:
-			t.Fatalf("given up after %d attempts: %v", attempts(), err)
+			t.Fatalf("failed after %d attempts: %v", attempts(), err)
 		default:
 		}
 		_, err := c.js.CreateStream(soon(t), jetstream.StreamConfig{Name: c.inputs.Name, Subjects: c.inputs.Subjects, Storage: jetstream.MemoryStorage})
@@ -121,7 +121,7 @@ func TestPublishWaitsForAStreamWithoutALeader(t *testing.T) {
 }
 
 func TestPublishWithoutAStreamReturnsErrNoStreamWhenItsContextEnds(t *testing.T) {
-	c := newStand(t).open(Options{})
+	c := newHarness(t).open(Options{})
 	ok(t, c.js.DeleteStream(soon(t), c.inputs.Name))
 	var err error
 	for range 5 { // if the context ends during an attempt, the outcome is unknown
@@ -139,7 +139,7 @@ func TestPublishWithoutAStreamReturnsErrNoStreamWhenItsContextEnds(t *testing.T)
 }
 
 func TestPublishWithUnknownOutcomeIsNotRepeatedWithoutAnID(t *testing.T) {
-	c := newStand(t).open(Options{})
+	c := newHarness(t).open(Options{})
 	attempts := scripted(t, c, "", "")
 	done := make(chan error, 1)
 	go func() { _, err := c.PublishInput(soon(t), event("a", "x", "1")); done <- err }()
@@ -155,7 +155,7 @@ func TestPublishWithUnknownOutcomeIsNotRepeatedWithoutAnID(t *testing.T) {
 
 // Nothing was sent, so another attempt cannot duplicate anything.
 func TestPublishWithoutAnIDWaitsForAConnection(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	c := s.open(Options{})
 	s.stop()
 	eventually(t, "the loss of the connection", func() bool { return !c.nc.IsConnected() })
