@@ -70,13 +70,13 @@ func TestFailureOfAChildMatchesItsSentinels(t *testing.T) {
 			_, err := ship.Call(ctx, in)
 			var cancelled *pawl.Cancelled
 			if c.is == context.Canceled && (!errors.As(err, &cancelled) || cancelled.By != "Ada") {
-				return "", fmt.Errorf("a cancelled child gave %w", err)
+				return "", fmt.Errorf("a cancelled child returned %w", err)
 			}
 			return "", fmt.Errorf("ship: %w", err)
 		}, parcel{})
 		r.FailChild(r.OnlyChild().ID, *c.failure)
 		if err := r.failure(); !errors.Is(err, c.is) || r.End().Kind() != history.KindFailed {
-			t.Errorf("%v is no %v, and ended with %T", err, c.is, r.End())
+			t.Errorf("%v is not %v, and ended with %T", err, c.is, r.End())
 		}
 	}
 }
@@ -121,7 +121,7 @@ func TestInvalidOptionIsTheErrorOfTheCall(t *testing.T) {
 			return 0, nil
 		}, pawl.None{})
 		if r.result(); !errors.Is(got, c.is) || len(r.History) != 2 {
-			t.Errorf("%v is no %v, and recorded %d events", got, c.is, len(r.History))
+			t.Errorf("%v is not %v, and recorded %d events", got, c.is, len(r.History))
 		}
 	}
 }
@@ -171,11 +171,11 @@ func TestSendRecordsAnEventForAnotherInstance(t *testing.T) {
 
 func TestReceiveWithinWithdrawsItsWaitAfterTheTimeout(t *testing.T) {
 	r := orchestrate(t, func(ctx *pawl.Context, _ pawl.None) (string, error) {
-		var said []string
+		var received []string
 		for {
 			n, ok, err := moved.ReceiveWithin(ctx, time.Minute)
-			if said = append(said, fmt.Sprint(n, ok, errors.Is(err, pawl.ErrUndecodable))); len(said) == 5 {
-				return fmt.Sprint(said), nil
+			if received = append(received, fmt.Sprint(n, ok, errors.Is(err, pawl.ErrUndecodable))); len(received) == 5 {
+				return fmt.Sprint(received), nil
 			}
 		}
 	}, pawl.None{})
@@ -199,11 +199,11 @@ func TestReceiveWithinOfAnArrivedEventSetsNoTimer(t *testing.T) {
 		}
 		n, ok, err := moved.ReceiveWithin(ctx, time.Hour)
 		if !ok || err != nil {
-			return 0, fmt.Errorf("nothing came: %w", err)
+			return 0, fmt.Errorf("no event received: %w", err)
 		}
 		_, ok, err = moved.ReceiveWithin(ctx, 0)
 		if ok || err != nil {
-			return 0, fmt.Errorf("something came: %w", err)
+			return 0, fmt.Errorf("an event was received: %w", err)
 		}
 		return n, nil
 	}, pawl.None{})
@@ -274,11 +274,11 @@ func TestSendOrStartRecordsEventAndStartTogether(t *testing.T) {
 
 func TestSendOrStartRejectsAStartAndEventThatAreTooLargeTogether(t *testing.T) {
 	r := orchestrate(t, func(ctx *pawl.Context, _ pawl.None) (bool, error) {
-		half := strings.Repeat("x", 500<<10) // each fits by itself
+		half := strings.Repeat("x", 500<<10) // each alone fits
 		err := pawl.SendOrStart(ctx, ship, "p", parcel{To: half}, pawl.NewEvent[string]("note"), half)
 		return errors.Is(err, pawl.ErrTooLarge), nil
 	}, pawl.None{})
 	if !r.result() {
-		t.Error("it was not refused, or not by name")
+		t.Error("want a rejection with a typed error")
 	}
 }

@@ -64,7 +64,7 @@ func TestEqualMapsEncodeToEqualBytes(t *testing.T) {
 	first := must(author.Value(h).Encode(example(1)))
 	for range 20 {
 		if again := must(author.Value(h).Encode(example(1))); !bytes.Equal(first.Data, again.Data) {
-			t.Fatal("the same value gave other bytes")
+			t.Fatal("equal values encode to different bytes")
 		}
 	}
 }
@@ -76,16 +76,16 @@ func TestMapsOfAnyKindAreInKeyOrder(t *testing.T) {
 		p := must(author.Value(h).Encode(m))
 		for range 3 {
 			if !bytes.Equal(p.Data, must(author.Value(h).Encode(m)).Data) {
-				rt.Fatal("the same map gave other bytes")
+				rt.Fatal("equal maps encode to different bytes")
 			}
 		}
 		back := must(author.Value(h).Decode(p))
 		if len(back) != len(m) {
-			rt.Fatalf("%d entries came back of %d", len(back), len(m))
+			rt.Fatalf("%d entries decoded, want %d", len(back), len(m))
 		}
 		for k, v := range m {
 			if len(back[k]) != len(v) {
-				rt.Fatalf("entry %d came back as %v", k, back[k])
+				rt.Fatalf("entry %d decodes as %v", k, back[k])
 			}
 		}
 	})

@@ -140,7 +140,7 @@ func TestMapOfAnEmptySliceIsEmpty(t *testing.T) {
 		return len(out), err
 	}, nil)
 	if r.result() != 0 {
-		t.Fatal("something came of nothing")
+		t.Fatal("a result for an empty slice")
 	}
 }
 
@@ -208,7 +208,7 @@ func TestZeroRetryHasDefaults(t *testing.T) {
 		}
 	}
 	if got := fmt.Sprint(pauses); got != "[1s 2s 4s 8s]" {
-		t.Fatalf("pauses %s", got)
+		t.Fatalf("backoffs %s", got)
 	}
 	if err := r.failure(); err.Error() != "no" {
 		t.Fatalf("failed with %v", err)
@@ -254,9 +254,9 @@ func TestAllOrFailReturnsResultsInOrder(t *testing.T) {
 		for i := range n {
 			fs = append(fs, double.Start(ctx, i))
 		}
-		nothing, err := pawl.AllOrFail[int](ctx)
-		if err != nil || len(nothing) != 0 {
-			return nil, fmt.Errorf("of nothing came %v: %w", nothing, err)
+		none, err := pawl.AllOrFail[int](ctx)
+		if err != nil || len(none) != 0 {
+			return nil, fmt.Errorf("no futures returned %v: %w", none, err)
 		}
 		return pawl.AllOrFail(ctx, fs...)
 	}, 5)
@@ -305,7 +305,7 @@ func TestAllOrFailReturnsTheFirstErrorInHistory(t *testing.T) {
 		return err != nil && again != nil, nil
 	}, pawl.None{})
 	if !r.result() {
-		t.Fatal("an error was passed over")
+		t.Fatal("an error was ignored")
 	}
 }
 

@@ -53,7 +53,7 @@ func TestContinueAsNewKeepsStatusAndParentAndRunsNoCompensation(t *testing.T) {
 	for n := range 6 {
 		if next, _ := d.X.Continued(); next != nil {
 			if next.Version != "7" {
-				t.Errorf("goes on as version %q", next.Version)
+				t.Errorf("continues as version %q", next.Version)
 			}
 			d.Continue()
 		}
@@ -81,7 +81,7 @@ func TestContinueAsNewUsesTheRequestedVersion(t *testing.T) {
 		})), replay.Options{})
 		d.Feed(&history.Started{Name: "counter", Version: "1", Payload: must(author.Input(counter).Encode(tally{}))})
 		if next, _ := d.X.Continued(); next == nil || next.Version != want {
-			t.Errorf("goes on as %+v, not as version %q", next, want)
+			t.Errorf("continues as %+v, want version %q", next, want)
 		}
 		d.CheckReplay()
 	}
@@ -137,7 +137,7 @@ func TestCancelledInstanceDoesNotContinueAsNew(t *testing.T) {
 	}
 }
 
-// goOn continues as new, and is not done yet.
+// goOn continues as new once.
 func goOn(ctx *pawl.Context, in tally) (*tally, error) {
 	defer func() { _, _ = moved.Receive(pawl.Detach(ctx)) }()
 	return counter.ContinueAsNew(ctx, in)
@@ -157,7 +157,7 @@ func TestUnreadEventsAreKeptForTheNextExecution(t *testing.T) {
 			return nil, err
 		}
 		if !one.Ready() {
-			return nil, errors.New("the first has not come")
+			return nil, errors.New("the first event was not received")
 		}
 		return counter.ContinueAsNew(ctx, tally{Rounds: 1})
 	})), replay.Options{})

@@ -89,7 +89,7 @@ func TestDataAndPermanenceSurviveHistory(t *testing.T) {
 		t.Fatalf("%+v, %+v", f, got)
 	}
 	if errors.As(throughHistory(ErrDeclined, 1), &f); !errors.Is(f.DecodeData(&got), pawl.ErrUndecodable) {
-		t.Fatal("data out of nothing")
+		t.Fatal("data of an error without data")
 	}
 	if pawl.Permanent(nil) != nil || pawl.WithData(nil, order) != nil {
 		t.Fatal("nil became an error")

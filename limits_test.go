@@ -31,7 +31,7 @@ func TestLimitOptionsSetTheirFieldsOfThePolicy(t *testing.T) {
 		t.Errorf("no options: %+v", got)
 	}
 	if got := must(author.Policy(pawl.Concurrency(5), pawl.Concurrency(6))); got.Concurrency != 6 {
-		t.Errorf("of two of a kind: %+v", got)
+		t.Errorf("two options of one kind: %+v", got)
 	}
 	if got := must(author.Policy(pawl.Concurrency(1), pawl.QueueTimeout(-time.Hour))); got.QueueTimeout != -1 {
 		t.Errorf("forever: %+v", got)
@@ -89,7 +89,7 @@ func TestAcceptedLimitOptionsMakeAValidPolicy(t *testing.T) {
 				rt.Fatalf("%v", err)
 			case err != nil:
 			case p == alone && n != 1:
-				rt.Fatal("it sets nothing")
+				rt.Fatal("the option sets no field")
 			case p.Validate() != nil:
 				rt.Fatalf("%+v: %v", p, p.Validate())
 			}
@@ -236,7 +236,7 @@ func TestWaitingOrchestrationRunsNoCode(t *testing.T) {
 		t.Fatalf("%+v", d.End())
 	}
 	if got := must(author.Result(limited).Decode(end.Result)); got != "22:14:20" {
-		t.Errorf("it began at %s, not when it was admitted", got)
+		t.Errorf("it began at %s, want the time of its admission", got)
 	}
 	d.CheckReplay()
 }

@@ -36,7 +36,7 @@ func TestEscapeIDIsValidAndReversible(t *testing.T) {
 			rt.Fatal(err)
 		}
 		if back, err := pawl.UnescapeID(id); err != nil || back != text {
-			rt.Fatalf("%q came back as %q, %v", text, back, err)
+			rt.Fatalf("%q decodes to %q, %v", text, back, err)
 		}
 	})
 	for _, id := range []string{"order-42", "order.42", "a..b"} {
@@ -101,7 +101,7 @@ func TestRegistryRejectsDuplicateNames(t *testing.T) {
 		t.Fatalf("%+v", b)
 	}
 	if _, ok := r.Activity("none"); ok {
-		t.Fatal("an activity out of nothing")
+		t.Fatal("an activity without a binding")
 	}
 	if _, err := author.NewRegistry[pawl.Binding](charge.Do(none), charge.Do(none), orchestration, orchestration); !errors.Is(err, pawl.ErrDuplicate) ||
 		strings.Count(err.Error(), "bound twice") != 2 {

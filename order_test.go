@@ -68,7 +68,7 @@ func TestOrderIsFulfilled(t *testing.T) {
 	if charge.Queue != "payments" {
 		t.Fatalf("queue %q", charge.Queue)
 	}
-	refuse(r.Driver, Charge, errors.New("gateway is away"))
+	refuse(r.Driver, Charge, errors.New("gateway is down"))
 	r.Fire()
 	answer(r.Driver, Charge, Receipt{Number: "R-1"})
 	if got := r.result(); got.Number != "R-1" {
@@ -110,9 +110,9 @@ func TestDeclinedCardIsNotRetriedAndKeepsItsSentinel(t *testing.T) {
 	answer(r.Driver, Reserve, Hold{})
 	r.Send("approved", must(author.Value(Approved).Encode(Approval{By: "finance"})))
 	refuse(r.Driver, Charge, fmt.Errorf("bank: %w", ErrDeclined))
-	refuse(r.Driver, Release, errors.New("shelf is gone"))
+	refuse(r.Driver, Release, errors.New("shelf is missing"))
 	err := r.failure()
-	if !errors.Is(err, ErrDeclined) || err.Error() != "bank: card-declined\nshelf is gone" {
+	if !errors.Is(err, ErrDeclined) || err.Error() != "bank: card-declined\nshelf is missing" {
 		t.Fatalf("failed with %v", err)
 	}
 }

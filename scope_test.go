@@ -15,12 +15,12 @@ import (
 func TestScopeCancelsOutstandingWorkAndWaitsForSiblings(t *testing.T) {
 	env := world(t, func(ctx *pawl.Context, _ int) (string, error) {
 		var left *pawl.Future[string]
-		told := ""
+		cause := ""
 		err := pawl.Scope(ctx, func(ctx *pawl.Context) error {
 			left = echo.Start(ctx, "left")
 			pawl.Go(ctx, func(ctx *pawl.Context) (pawl.None, error) {
 				err := pawl.Sleep(ctx, time.Hour)
-				told = err.Error()
+				cause = err.Error()
 				_, err = echo.Call(pawl.Detach(ctx), "undo")
 				return pawl.None{}, err
 			})
@@ -30,7 +30,7 @@ func TestScopeCancelsOutstandingWorkAndWaitsForSiblings(t *testing.T) {
 		if _, lost := left.Get(ctx); err != nil || !errors.As(lost, &c) || c.Reason != cancel.ScopeEnded {
 			return "", fmt.Errorf("left %v: %w", lost, err)
 		}
-		return told, nil
+		return cause, nil
 	})
 	env.Script(echo, pawltest.Never(), pawltest.Succeed().After(time.Minute))
 	got, err := pawltest.Run(env, probe, 0)
@@ -87,12 +87,12 @@ func TestDetachedWorkIsBoundedAsAWhole(t *testing.T) {
 		if err := pawl.Sleep(ctx, time.Hour); err == nil {
 			return "", errors.New("not cancelled")
 		}
-		var told []error
+		var causes []error
 		for i := range 3 {
 			_, err := echo.Call(pawl.DetachFor(ctx, 10*time.Minute), fmt.Sprint("undo ", i))
-			told = append(told, err)
+			causes = append(causes, err)
 		}
-		return "", errors.Join(told...)
+		return "", errors.Join(causes...)
 	})
 	env.Script(echo, pawltest.Succeed().After(4*time.Minute), pawltest.Never())
 	env.Blocked().Cancel("Ada", "")
@@ -169,7 +169,7 @@ func TestFutureCancelCancelsActivitiesTimersAndWaits(t *testing.T) {
 	env.WantLines("ActivityCancelRequested of 2: requested: one", "TimerCancelled of 3", "Completed")
 }
 
-func TestThousandScopesLeaveNothingBehind(t *testing.T) {
+func TestThousandScopesRetainNoState(t *testing.T) {
 	env := world(t, func(ctx *pawl.Context, _ int) (string, error) {
 		for range 1000 {
 			err := pawl.Scope(ctx, func(ctx *pawl.Context) error {

@@ -40,7 +40,7 @@ func TestSiblingsReturnValuesAndErrorsWithoutEncoding(t *testing.T) {
 		}
 		v, err := b.Get(ctx)
 		if v != "kept" || !errors.Is(err, oops) {
-			return "", fmt.Errorf("b gave %q: %w", v, err)
+			return "", fmt.Errorf("b returned %q: %w", v, err)
 		}
 		s, err := a.Get(ctx)
 		return fmt.Sprint(s.unexported), err
@@ -154,18 +154,18 @@ func TestAwaitBoundsSiblings(t *testing.T) {
 }
 
 func TestAwaitConditionThatWaitsOrDecidesIsAMisuse(t *testing.T) {
-	var word error
+	var inside error
 	env := world(t, func(ctx *pawl.Context, _ int) (string, error) {
 		err := pawl.Await(ctx, func() bool {
-			_, word = echo.Call(ctx, "in the condition")
+			_, inside = echo.Call(ctx, "in the condition")
 			return true
 		})
-		return "went on", err
+		return "continued", err
 	})
 	got, err := pawltest.Run(env, probe, 0)
 	var misuse *pawl.Misuse
-	if got != "went on" || err != nil || !errors.As(word, &misuse) || !strings.Contains(word.Error(), "condition of an Await") {
-		t.Errorf("%q, %v; the call returned %v", got, err, word)
+	if got != "continued" || err != nil || !errors.As(inside, &misuse) || !strings.Contains(inside.Error(), "condition of an Await") {
+		t.Errorf("%q, %v; the call returned %v", got, err, inside)
 	}
 	env = world(t, func(ctx *pawl.Context, _ int) (string, error) {
 		return "", pawl.Await(ctx, func() bool { return pawl.NewID(ctx) != "" })

@@ -283,7 +283,7 @@ func TestFailingValidatorDoesNotFailTheInstance(t *testing.T) {
 	}
 }
 
-func TestQueryReadsTheStateAndDecidesNothing(t *testing.T) {
+func TestQueryReadsTheStateAndMakesNoDecision(t *testing.T) {
 	r := orchestrate(t, func(ctx *pawl.Context, stock int) (string, error) {
 		err := remaining.Handle(ctx, func(of int) (int, error) {
 			if of < 0 {
@@ -310,7 +310,7 @@ func TestQueryReadsTheStateAndDecidesNothing(t *testing.T) {
 		before := slices.Clone(r.History)
 		p, f, found := r.X.Query(remaining.Name(), must(author.Input(remaining).Encode(of)))
 		if !found || len(r.History) != len(before) || len(r.X.Take()) != 0 {
-			t.Errorf("the query was found: %v, or has decided something", found)
+			t.Errorf("the query was found: %v, or it made a decision", found)
 		}
 		if f != nil {
 			return 0, f

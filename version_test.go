@@ -40,7 +40,7 @@ func TestVersionsAreComparedByComponent(t *testing.T) {
 			}
 			got := p.Versions("hello")
 			if slices.Reverse(got); !slices.Equal(got, ascending) {
-				rt.Fatalf("in the order %q, not %q", got, ascending)
+				rt.Fatalf("in the order %q, want %q", got, ascending)
 			}
 		})
 	}
@@ -55,7 +55,7 @@ func TestRecordedVersionGovernsAndNewestStarts(t *testing.T) {
 	}
 	for version, want := range map[string]string{"": "10", "2": "2"} {
 		if b, ok := p.Requested("hello", version); !ok || b.Version != want {
-			t.Errorf("asked for %q: %q, %t", version, b.Version, ok)
+			t.Errorf("requested %q: %q, %t", version, b.Version, ok)
 		}
 	}
 	for _, find := range []func(name, version string) (author.Orchestration, bool){p.Recorded, p.Requested} {

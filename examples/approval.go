@@ -18,7 +18,7 @@ var (
 	ErrNobodyDecided = pawl.NewError("undecided")
 )
 
-// answerTime is how long one approver has before the next one receives the request.
+// answerTime is the time that an approver has before the next one receives the request.
 const answerTime = 48 * time.Hour
 
 // Claim is an expense to be reimbursed.
@@ -64,7 +64,7 @@ func approve(ctx *pawl.Context, in Claim) (Verdict, error) {
 			}
 			verdict, err := answer.Get(ctx)
 			if err != nil || !asked[verdict.By] {
-				continue // not a verdict, or not of an approver
+				continue // not a verdict, or not from a requested approver
 			}
 			return verdict, nil
 		}

@@ -6,10 +6,10 @@ import (
 	"github.com/pawlrun/pawl"
 )
 
-// Burst runs many activities of the same length side by side: work to disturb. The result is their number.
+// Burst runs many concurrent activities of the same duration, as a workload for fault tests. The result is their number.
 var Burst = pawl.NewOrchestration[Pieces, int]("burst")
 
-// Pieces sets how many activities a burst has, and how long each takes.
+// Pieces is the number of activities of a burst, and the duration of each.
 type Pieces struct {
 	Count  int `json:"count"`
 	Millis int `json:"millis"`

@@ -6,15 +6,15 @@ import (
 	"github.com/pawlrun/pawl"
 )
 
-// A counter that runs forever: it takes numbers as events, publishes the sum as its custom status, and continues as new with an empty
-// history from time to time.
+// A counter that runs forever: it receives numbers as events, publishes the sum as its custom status, and periodically continues as
+// new with an empty history.
 var (
 	Counter = pawl.NewOrchestration[Tally, pawl.None]("counter")
 	Add     = pawl.NewEvent[int]("add")
 	Counted = pawl.NewStatus[Tally]()
 )
 
-// AddsAnExecution is how many numbers a Counter takes before it continues as new.
+// AddsAnExecution is the number of events that a Counter receives before it continues as new.
 const AddsAnExecution = 100
 
 // Tally is the state that a Counter passes from one execution to the next.

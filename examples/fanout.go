@@ -7,7 +7,7 @@ import (
 	"github.com/pawlrun/pawl"
 )
 
-// Activities that run concurrently, and a result computed from all of theirs.
+// Activities that run concurrently, and whose results are combined.
 var (
 	FanOut = pawl.NewOrchestration[int, int]("fanout")
 	Piece  = pawl.NewActivity[int, int]("fanout-piece")

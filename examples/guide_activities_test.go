@@ -130,7 +130,7 @@ func TestGuideWithdrawalIsPostponedWhenTheLimitTimesOut(t *testing.T) {
 		env := pawltest.New(t, due.Do(withdraw), Withdraw.Do(say("withdrawn")), Postpone.Do(say("postponed")))
 		env.Script(Withdraw, steps...)
 		if got, err := pawltest.Run(env, due, Transfer{To: "Ada"}); got != want || err != nil {
-			t.Errorf("%q, %v, not %q", got, err, want)
+			t.Errorf("%q, %v, want %q", got, err, want)
 		}
 	}
 }

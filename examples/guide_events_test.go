@@ -24,7 +24,7 @@ func digest(ctx *pawl.Context, to string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := pawl.Sleep(ctx, time.Hour); err != nil { // others may come
+	if err := pawl.Sleep(ctx, time.Hour); err != nil { // further news may arrive
 		return 0, err
 	}
 	others, err := News.Drain(ctx)

@@ -78,7 +78,7 @@ func TestGuideQueryIsAnsweredFromTheCacheWhenTheLimitIsFull(t *testing.T) {
 		env := pawltest.New(t, Answering.Do(answer), Search.Do(say("found")), LookUp.Do(say("known")))
 		env.Script(Search, step)
 		if got, err := pawltest.Run(env, Answering, "lamp"); err != nil || !slices.Equal(got, []string{want, "lamp"}) {
-			t.Errorf("%q, %v, not %s", got, err, want)
+			t.Errorf("%q, %v, want %s", got, err, want)
 		}
 	}
 }

@@ -42,7 +42,7 @@ func TestGuideScheduleIsCreatedAndChanged(t *testing.T) {
 		if err := createNightly(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}
-		stop() // another orchestrator goes on with it
+		stop() // another orchestrator continues it
 		stop = orchestrate(t, nc, rdb)
 	}
 	s, err := c.DescribeSchedule(t.Context(), "nightly")

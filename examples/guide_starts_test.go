@@ -32,15 +32,15 @@ func reserveName(ctx context.Context, c *client.Client, name string) (free bool,
 	return err == nil, err
 }
 
-func renotify(ctx context.Context, c *client.Client, id, who, requestID string) error {
-	run, err := client.Start(ctx, c, Notice, id, who, client.TerminateExisting, client.MessageID(requestID))
+func renotify(ctx context.Context, c *client.Client, id, customer, requestID string) error {
+	run, err := client.Start(ctx, c, Notice, id, customer, client.TerminateExisting, client.MessageID(requestID))
 	if err != nil {
 		return err
 	}
 	return run.WaitStarted(ctx)
 }
 
-// Notice completes when it is read.
+// Notice completes when it has been read.
 var (
 	Notice = pawl.NewOrchestration[string, string]("notice")
 	seen   = pawl.NewEvent[string]("seen")
@@ -56,12 +56,12 @@ func startFleet(t *testing.T) *client.Client {
 	t.Helper()
 	return integration.Start(
 		t,
-		Notice.Do(func(ctx *pawl.Context, who string) (string, error) {
+		Notice.Do(func(ctx *pawl.Context, customer string) (string, error) {
 			by, err := seen.Receive(ctx)
 			if by == "fail" {
 				return "", errNot
 			}
-			return who + by, err
+			return customer + by, err
 		}),
 		polling.Do(func(ctx *pawl.Context, n int) (int, error) {
 			if err := pawl.Sleep(ctx, 20*time.Millisecond); err != nil {
@@ -103,7 +103,7 @@ func TestDelayedStartIsPendingUntilItIsDueOrCancelled(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := later.Result(ctx); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "not needed") {
-		t.Errorf("the cancelled one: %v", err)
+		t.Errorf("the cancelled instance: %v", err)
 	}
 	at := time.Now().Add(700 * time.Millisecond)
 	soon, err := client.Start(ctx, c, beginAt, "soon", pawl.None{}, client.StartAt(at))
@@ -111,7 +111,7 @@ func TestDelayedStartIsPendingUntilItIsDueOrCancelled(t *testing.T) {
 		t.Fatal(err)
 	}
 	if now, err := soon.Result(ctx); err != nil || now.UnixMilli() != at.UnixMilli() {
-		t.Errorf("it began at %v, not %v: %v", now, at, err)
+		t.Errorf("it began at %v, want %v: %v", now, at, err)
 	}
 }
 
@@ -192,7 +192,7 @@ func TestStartOfAnIDThatIsTakenFollowsItsPolicy(t *testing.T) {
 	}
 	ends("!", "f!")
 	if err := start("g", client.AfterFailure); !errors.Is(err, client.ErrIDTaken) {
-		t.Errorf("after a completed one: %v", err)
+		t.Errorf("after a completed instance: %v", err)
 	}
 	if err := notify(ctx, c, "ada", time.Now().Add(time.Hour)); err != nil {
 		t.Error(err)
@@ -205,7 +205,7 @@ func TestStartOfAnIDThatIsTakenFollowsItsPolicy(t *testing.T) {
 	}
 	other, err := client.Start(ctx, c, Notice, "r-2", "i", client.Reject, client.MessageID("5"))
 	if err = errors.Join(err, other.WaitStarted(ctx)); !errors.Is(err, client.ErrIDTaken) {
-		t.Errorf("behind a delayed start: %v", err)
+		t.Errorf("after a delayed start: %v", err)
 	}
 	replaced, err := client.Start(ctx, c, Notice, "r-3", "j")
 	if err != nil {
@@ -213,11 +213,11 @@ func TestStartOfAnIDThatIsTakenFollowsItsPolicy(t *testing.T) {
 	}
 	for range 2 {
 		if err := renotify(ctx, c, "r-3", "k", "6"); err != nil {
-			t.Errorf("instead of a running one, and its repeat: %v", err)
+			t.Errorf("replacement of a running instance, and its repeat: %v", err)
 		}
 	}
 	if _, err := replaced.Result(ctx); !errors.As(err, new(*pawl.Cancelled)) {
-		t.Errorf("the running one ended with %v", err)
+		t.Errorf("the replaced instance ended with %v", err)
 	}
 	if d, err := c.Describe(ctx, "r-3"); err != nil || d.Execution != 2 || d.Status != client.Running {
 		t.Errorf("%s in execution %d, %v", d.Status, d.Execution, err)

@@ -70,7 +70,7 @@ func approveOutlay(ctx context.Context, c *client.Client, id, requestID string, 
 	return missing, err
 }
 
-// reopenAndApprove replaces an outlay that was failed or cancelled, and approves the one that there is then.
+// reopenAndApprove replaces an outlay that has failed or was cancelled, and approves the current one.
 func reopenAndApprove(ctx context.Context, c *client.Client, id string, approvals int, requestID string, d Decision) (missing int, _ error) {
 	run, err := client.Start(ctx, c, Outlay, id, approvals, client.AfterFailure, client.MessageID(requestID))
 	if err != nil {
@@ -186,7 +186,7 @@ func TestGuideOperatorsPauseAnAction(t *testing.T) {
 	work := func(ctx context.Context) error {
 		all, err := c.Policies(ctx)
 		if len(all) != 1 || !all[0].Policy.Paused {
-			t.Errorf("%+v while the work goes on", all)
+			t.Errorf("%+v during the maintenance", all)
 		}
 		return errors.Join(err, ErrTwice)
 	}

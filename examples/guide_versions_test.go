@@ -46,7 +46,7 @@ func TestGuideNewPriceFitsInstancesOfEveryTurn(t *testing.T) {
 		env := pawltest.New(t, Renew.Do(renewAsItWas), Reprice.Do(reprice), Announce.Do(announce))
 		env.AfterTurn(turn).Deploy(Renew.Do(renew))
 		if _, err := pawltest.Run(env, Renew, Contract{ID: "c-1", Cents: 1000}); err != nil {
-			t.Errorf("released behind turn %d: %v", turn, err)
+			t.Errorf("released after turn %d: %v", turn, err)
 		}
 		if env.Turns() < turn {
 			break

@@ -22,7 +22,7 @@ var (
 	ErrLost = pawl.NewError("parcel-lost")
 )
 
-// carrierTimeout is how long a parcel may be in transit.
+// carrierTimeout is the maximum time of a parcel in transit.
 const carrierTimeout = 5 * 24 * time.Hour
 
 // Shipment lists what to ship, parcel by parcel.

@@ -86,14 +86,14 @@ func TestTenantOverItsLimitWaitsAndOthersDoNot(t *testing.T) {
 	close(p.finish)
 	got, err := client.Attach(c, Bill, "bill-acme").Result(t.Context())
 	if err != nil || got.Cents != 1+2+3+4+5 || !slices.Equal(got.PutOff, []int{6, 7, 8}) {
-		t.Errorf("the first five to come have a place: %+v, %v", got, err)
+		t.Errorf("the first five are accepted: %+v, %v", got, err)
 	}
 	if got, err = client.Attach(c, Bill, "bill-zoo").Result(t.Context()); err != nil || got.Cents != 30 || got.PutOff != nil {
 		t.Errorf("%+v, %v", got, err)
 	}
 	p.mu.Lock()
 	if p.most["acme"] != 2 || p.most["zoo"] != 2 {
-		t.Errorf("at a time %v", p.most)
+		t.Errorf("concurrent debits: %v", p.most)
 	}
 	p.mu.Unlock()
 	poll.Until(t, time.Minute, "all slots are free", func() bool {

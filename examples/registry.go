@@ -7,7 +7,7 @@ import (
 	"github.com/pawlrun/pawl/examples/audit"
 )
 
-// Orchestrations is what an orchestrator needs to run the examples.
+// Orchestrations returns the bindings of an orchestrator that runs the examples.
 func Orchestrations() []pawl.OrchestrationBinding {
 	return slices.Concat([]pawl.OrchestrationBinding{
 		Hello.Do(hello),
@@ -32,7 +32,7 @@ func Orchestrations() []pawl.OrchestrationBinding {
 	}, audit.Orchestrations())
 }
 
-// Activities is what a worker needs to run the examples.
+// Activities returns the bindings of a worker that runs the examples.
 func Activities() []pawl.ActivityBinding {
 	return slices.Concat([]pawl.ActivityBinding{
 		Greet.Do(greet),

@@ -20,7 +20,7 @@ var (
 // Fetch names a report, and sets how its server will behave.
 type Fetch struct {
 	Report  string `json:"report"`  // an empty name is not found
-	Outages uint32 `json:"outages"` // number of attempts during which the server is down
+	Outages uint32 `json:"outages"` // number of attempts during which the server is away
 }
 
 func fetchReport(ctx *pawl.Context, in Fetch) (string, error) {

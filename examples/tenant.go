@@ -8,7 +8,7 @@ import (
 
 // One instance per tenant keeps the tenant's account. A program reports usage with client.SendOrStart, using the report's own number as
 // the id of the message: the first report opens the account, and a report that is resent counts once. The account is published as the
-// custom status. From time to time, the collected usage is sent to a Counter, which sums up all tenants, and the instance continues as
+// custom status. Periodically, the collected usage is sent to a Counter, which sums up all tenants, and the instance continues as
 // new.
 var (
 	Tenant = pawl.NewOrchestration[Account, Account]("tenant")
@@ -20,7 +20,7 @@ var (
 // AllTenants is the Counter that every tenant reports to.
 const AllTenants = "all-tenants"
 
-// ReportsAnExecution is how many reports a Tenant receives before it continues as new.
+// ReportsAnExecution is the number of reports that a Tenant receives before it continues as new.
 const ReportsAnExecution = 50
 
 // Usage is a report.

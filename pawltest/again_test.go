@@ -112,23 +112,23 @@ func TestLastOfSeveralStatusesInATurnIsPublished(t *testing.T) {
 	if got := pawltest.Statuses(env, total); !slices.Equal(got, []int{4}) {
 		t.Errorf("%v", got)
 	}
-	said := attempt(t, func(tb testing.TB) {
+	output := attempt(t, func(tb testing.TB) {
 		env := pawltest.New(tb, counter.Do(func(ctx *pawl.Context, n int) (int, error) { return n, total.Set(ctx, n) }))
 		_, _ = pawltest.Run(env, counter, 5)
 		pawltest.Statuses(env, pawl.NewStatus[string]())
 	})
-	wantText(t, said, "status, number 1")
+	wantText(t, output, "status, number 1")
 }
 
 func TestStatusThatDiffersOnReplayFailsTheTest(t *testing.T) {
-	said := attempt(t, func(tb testing.TB) {
+	output := attempt(t, func(tb testing.TB) {
 		runs := 0
 		_, _ = pawltest.Run(pawltest.New(tb, counter.Do(func(ctx *pawl.Context, n int) (int, error) {
 			runs++
 			return n, total.Set(ctx, runs)
 		})), counter, 0)
 	})
-	wantText(t, said, "the custom status is 2, version 1, and was 1, version 1")
+	wantText(t, output, "the custom status is 2, version 1, and was 1, version 1")
 }
 
 func TestEndlessInstanceEndsWithATypedErrorOrWithACancellation(t *testing.T) {
@@ -173,15 +173,15 @@ func TestEndlessChildEndsRunAndEndlessInstanceEndsAdvance(t *testing.T) {
 	if !errors.As(err, &endless) || endless.Instance != "c-1" {
 		t.Fatal(err)
 	}
-	said := attempt(t, func(tb testing.TB) {
+	output := attempt(t, func(tb testing.TB) {
 		env := pawltest.New(tb, parent.Do(func(ctx *pawl.Context, in string) (string, error) {
-			return in, child.StartDetached(ctx, "for-ever", in)
+			return in, child.StartDetached(ctx, "forever", in)
 		}), forever)
 		env.MaxExecutions(5)
 		_, _ = pawltest.Run(env, parent, "x")
 		env.Advance(time.Hour * 100)
 	})
-	wantText(t, said, "instance for-ever wants to continue as new after 5 executions")
+	wantText(t, output, "instance forever wants to continue as new after 5 executions")
 }
 
 func TestParentGetsTheEndOfTheLastExecutionOfItsChild(t *testing.T) {

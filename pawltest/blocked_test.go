@@ -24,5 +24,5 @@ func TestOrchestrationCodeThatBlocksFailsTheTestWithItsStack(t *testing.T) {
 	}()
 	<-ended
 	r.clean()
-	wantText(t, r.said, "orchestration code blocks", "blocked_test.go:")
+	wantText(t, r.output, "orchestration code blocks", "blocked_test.go:")
 }

@@ -54,7 +54,7 @@ func TestEnvDoesNotWriteIntoTheBindingsOfItsCaller(t *testing.T) {
 	shared := make([]pawl.Binding, 8)
 	pawltest.New(t, shared[:0]...)
 	if shared[0] != nil {
-		t.Errorf("it has written %v", shared[0])
+		t.Errorf("the Env has written %v", shared[0])
 	}
 }
 
@@ -188,7 +188,7 @@ func TestBatchReachesTheInstancesOfItsFilterOnceOverCrashes(t *testing.T) {
 	}
 }
 
-// An instance exported from one run continues in another with corrected code, and runs nothing again that has a result.
+// An instance exported from one run continues in another with corrected code, and repeats no activity that has a result.
 func TestImportContinuesAnExportWithOtherCode(t *testing.T) {
 	var exported []byte
 	first := office(t, map[string]int{})
@@ -216,8 +216,8 @@ func TestInvalidOperationFailsTheTest(t *testing.T) {
 		"import of":  func(m pawltest.Moment) { m.Import([]byte("{}")) },
 		"job of":     func(m pawltest.Moment) { m.RunJob(&client.Job{}) },
 	} {
-		if said := attempt(t, func(tb testing.TB) { do(office(tb, nil).BeforeStart().To("s")) }); !strings.Contains(said, what) {
-			t.Errorf("%s: %q", what, said)
+		if output := attempt(t, func(tb testing.TB) { do(office(tb, nil).BeforeStart().To("s")) }); !strings.Contains(output, what) {
+			t.Errorf("%s: %q", what, output)
 		}
 	}
 }

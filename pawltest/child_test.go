@@ -180,15 +180,15 @@ func TestTakenIDFailsTheCall(t *testing.T) {
 
 func TestFakeAndScriptReplaceAChild(t *testing.T) {
 	again := parent.Do(func(ctx *pawl.Context, in string) (string, error) {
-		var said []string
+		var output []string
 		for range 4 {
 			got, err := child.Call(ctx, in, pawl.Within(2*time.Hour))
 			if err != nil {
 				got = err.Error()
 			}
-			said = append(said, got)
+			output = append(output, got)
 		}
-		return strings.Join(said, ", "), nil
+		return strings.Join(output, ", "), nil
 	})
 	env := pawltest.New(t, again)
 	env.Fake(child.Do(func(*pawl.Context, string) (string, error) { return "faked", nil }))
@@ -203,8 +203,8 @@ func TestFakeAndScriptReplaceAChild(t *testing.T) {
 }
 
 func TestUnboundChildFailsTheTestByName(t *testing.T) {
-	said := attempt(t, func(tb testing.TB) { _, _ = pawltest.Run(pawltest.New(tb, calling(pawl.ID("c-1"))), parent, "x") })
-	wantText(t, said, "instance c-1 is of orchestration child, which is neither bound nor faked")
+	output := attempt(t, func(tb testing.TB) { _, _ = pawltest.Run(pawltest.New(tb, calling(pawl.ID("c-1"))), parent, "x") })
+	wantText(t, output, "instance c-1 is of orchestration child, which is neither bound nor faked")
 }
 
 func TestDetachedStartRunsInTheEnvIfItsCodeIsBoundAndIsRecordedOtherwise(t *testing.T) {
@@ -232,23 +232,23 @@ func TestDetachedStartRunsInTheEnvIfItsCodeIsBoundAndIsRecordedOtherwise(t *test
 }
 
 func TestDivergenceOfAChildFailsTheTestByName(t *testing.T) {
-	said := attempt(t, func(tb testing.TB) {
+	output := attempt(t, func(tb testing.TB) {
 		calls := 0
 		_, _ = pawltest.Run(pawltest.New(tb, mail.Do(send), calling(pawl.ID("c-1")), child.Do(func(ctx *pawl.Context, _ string) (string, error) {
 			calls++
 			return mail.Call(ctx, calls)
 		})), parent, "x")
 	})
-	wantText(t, said, "after turn 1", "diverges at event 2", "instance c-1:", "ActivityScheduled")
+	wantText(t, output, "after turn 1", "diverges at event 2", "instance c-1:", "ActivityScheduled")
 }
 
 func TestDeadlockOfParentAndChildShowsBothHistories(t *testing.T) {
-	said := attempt(t, func(tb testing.TB) {
+	output := attempt(t, func(tb testing.TB) {
 		_, _ = pawltest.Run(pawltest.New(tb, calling(pawl.ID("c-1")), child.Do(func(ctx *pawl.Context, _ string) (string, error) {
 			return answered.Receive(ctx)
 		})), parent, "x")
 	})
-	wantText(t, said, "never comes", "ChildScheduled", "instance c-1:", "(child of test)")
+	wantText(t, output, "never comes", "ChildScheduled", "instance c-1:", "(child of test)")
 }
 
 func TestReadingAnUnknownInstanceOrExecutionFailsTheTest(t *testing.T) {
@@ -259,7 +259,7 @@ func TestReadingAnUnknownInstanceOrExecutionFailsTheTest(t *testing.T) {
 		"instance c-1 has not ended":                   func(e *pawltest.Env) { _, _ = pawltest.Result(e.Of("c-1"), child) },
 		"an Env runs one instance once; make another":  func(e *pawltest.Env) { _, _ = pawltest.Run(e, parent, "x") },
 	} {
-		said := attempt(t, func(tb testing.TB) {
+		output := attempt(t, func(tb testing.TB) {
 			env := pawltest.New(tb, mail.Do(send), child.Do(mailing), parent.Do(func(ctx *pawl.Context, in string) (string, error) {
 				child.Start(ctx, in, pawl.ID("c-1"), pawl.Abandon())
 				return "", nil
@@ -268,16 +268,16 @@ func TestReadingAnUnknownInstanceOrExecutionFailsTheTest(t *testing.T) {
 			_, _ = pawltest.Run(env, parent, "x")
 			ask(env)
 		})
-		wantText(t, said, want)
+		wantText(t, output, want)
 	}
-	said := attempt(t, func(tb testing.TB) { pawltest.New(tb).History() })
-	wantText(t, said, "nothing has run yet")
-	said = attempt(t, func(tb testing.TB) {
+	output := attempt(t, func(tb testing.TB) { pawltest.New(tb).History() })
+	wantText(t, output, "nothing has run yet")
+	output = attempt(t, func(tb testing.TB) {
 		env := pawltest.New(tb, mail.Do(send), child.Do(mailing))
 		env.Advance(time.Hour) // without an instance under test
 		_, _ = pawltest.Run(env, child, "x")
 	})
-	wantText(t, said, "an Env runs one instance once; make another")
+	wantText(t, output, "an Env runs one instance once; make another")
 }
 
 func TestChildCancelledInTheTurnThatStartsItBeginsAndIsCancelled(t *testing.T) {

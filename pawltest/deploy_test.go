@@ -74,22 +74,22 @@ func TestDetachedStartBeginsWhenItsCodeIsDeployed(t *testing.T) {
 }
 
 func TestUnboundVersionFailsTheTestWithTheBoundOnes(t *testing.T) {
-	said := attempt(t, func(tb testing.TB) {
+	output := attempt(t, func(tb testing.TB) {
 		env := pawltest.New(tb, version("1"), version("2"))
 		env.Version("3")
 		_, _ = pawltest.Run(env, child, "x")
 	})
-	wantText(t, said, `instance test is of orchestration child, version "3", which is not bound; bound are ["2" "1"]`)
-	said = attempt(t, func(tb testing.TB) {
+	wantText(t, output, `instance test is of orchestration child, version "3", which is not bound; bound are ["2" "1"]`)
+	output = attempt(t, func(tb testing.TB) {
 		env := pawltest.New(tb, version("1"))
 		env.Version("3")
 		env.AfterTurn(9).Deploy(version("3"))
 		_, _ = pawltest.Run(env, child, "x")
 	})
-	wantText(t, said, "never comes", `version "3", which is not bound`)
+	wantText(t, output, "never comes", `version "3", which is not bound`)
 }
 
-// before and behind are the code of an orchestration on two days.
+// before and after are the code of an orchestration on two days.
 func before(ctx *pawl.Context, _ string) (string, error) {
 	var all []string
 	for day := range 3 {
@@ -105,7 +105,7 @@ func before(ctx *pawl.Context, _ string) (string, error) {
 	return strings.Join(all, ", "), nil
 }
 
-func behind(ctx *pawl.Context, _ string) (string, error) {
+func after(ctx *pawl.Context, _ string) (string, error) {
 	var all []string
 	for day := range 3 {
 		if pawl.Patched(ctx, "greet") {
@@ -131,16 +131,16 @@ func TestPatchFitsAfterEveryTurnOfTheOldCode(t *testing.T) {
 	const old = "sent 0, sent 1, sent 2"
 	for turn := 1; ; turn++ {
 		env := pawltest.New(t, child.Do(before), mail.Do(send))
-		env.AfterTurn(turn).Deploy(child.Do(behind))
+		env.AfterTurn(turn).Deploy(child.Do(after))
 		got, err := pawltest.Run(env, child, "x")
 		if err != nil || got != old { // all of them passed the changed point on the first day
-			t.Errorf("deployed behind turn %d: %q, %v", turn, got, err)
+			t.Errorf("deployed after turn %d: %q, %v", turn, got, err)
 		}
 		if env.Turns() < turn {
 			break
 		}
 	}
-	env := pawltest.New(t, child.Do(behind), mail.Do(send))
+	env := pawltest.New(t, child.Do(after), mail.Do(send))
 	if got, err := pawltest.Run(env, child, "x"); !strings.HasPrefix(got, "sent 100, sent 0, sent 101") || err != nil {
 		t.Errorf("%q, %v", got, err)
 	}
@@ -148,12 +148,12 @@ func TestPatchFitsAfterEveryTurnOfTheOldCode(t *testing.T) {
 }
 
 func TestChangeWithoutAPatchDiverges(t *testing.T) {
-	said := attempt(t, func(tb testing.TB) {
+	output := attempt(t, func(tb testing.TB) {
 		env := pawltest.New(tb, child.Do(before), mail.Do(send))
 		env.At(36 * time.Hour).Deploy(child.Do(func(ctx *pawl.Context, _ string) (string, error) { return mail.Call(ctx, 0) }))
 		_, _ = pawltest.Run(env, child, "x")
 	})
-	wantText(t, said, "the code that was deployed at 2026-01-02 12:00:00 does not fit instance test", "diverges at event 4", "TimerScheduled")
+	wantText(t, output, "the code that was deployed at 2026-01-02 12:00:00 does not fit instance test", "diverges at event 4", "TimerScheduled")
 }
 
 func TestDeployedActivityRunsUnlessItIsFaked(t *testing.T) {
@@ -181,6 +181,6 @@ func TestHistoryIsReplayedWithItsRecordedVersion(t *testing.T) {
 	newer := child.Do(func(*pawl.Context, string) (string, error) { return "at once", nil }, pawl.Version("2"))
 	pawltest.Replay(t, env.Export(), newer, version("1"))
 	pawltest.EveryPrefix(t, env.Export(), newer, version("1"))
-	said := attempt(t, func(tb testing.TB) { pawltest.Replay(tb, env.Export(), newer) })
-	wantText(t, said, `orchestration child, version "1", and the bindings have only ["2"]`)
+	output := attempt(t, func(tb testing.TB) { pawltest.Replay(tb, env.Export(), newer) })
+	wantText(t, output, `orchestration child, version "1", and the bindings have only ["2"]`)
 }

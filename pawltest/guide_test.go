@@ -355,7 +355,7 @@ func TestGiftFitsOrdersOfEveryTurn(t *testing.T) {
 		pawltest.Send(env.Blocked(), Approved, "finance")
 		env.AfterTurn(turn).Deploy(Fulfil.Do(fulfilWithGift))
 		if _, err := pawltest.Run(env, Fulfil, Order{ID: "42"}); err != nil {
-			t.Errorf("released behind turn %d: %v", turn, err)
+			t.Errorf("released after turn %d: %v", turn, err)
 		}
 		if env.Turns() < turn {
 			break

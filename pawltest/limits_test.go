@@ -19,7 +19,7 @@ var (
 
 // despatchAll counts the boxes that could be sent.
 func despatchAll(ctx *pawl.Context, ids []string) (int, error) {
-	gone := 0
+	sent := 0
 	done, err := pawl.Map(ctx, len(ids), ids, func(ctx *pawl.Context, id string) (bool, error) {
 		_, err := despatch.Call(ctx, id)
 		if errors.Is(err, pawl.ErrLimited) {
@@ -29,10 +29,10 @@ func despatchAll(ctx *pawl.Context, ids []string) (int, error) {
 	})
 	for _, ok := range done {
 		if ok {
-			gone++
+			sent++
 		}
 	}
-	return gone, err
+	return sent, err
 }
 
 func despatchOne(ctx *pawl.Context, id string) (string, error) {
@@ -101,7 +101,7 @@ func TestLimitsApplyInVirtualTimeAndOverCrashes(t *testing.T) {
 				}
 				got, err := pawltest.Run(env, all, orders(c.of...))
 				if fmt.Sprint(got) != c.want || err != nil {
-					t.Fatalf("owner died behind turn %d: %v, %v, not %s\n%s", turn, got, err, c.want, env.History())
+					t.Fatalf("owner died after turn %d: %v, %v, want %s\n%s", turn, got, err, c.want, env.History())
 				}
 				if env.Turns() < turn {
 					break
@@ -114,9 +114,9 @@ func TestLimitsApplyInVirtualTimeAndOverCrashes(t *testing.T) {
 func TestInstancesWaitAtTheLimitOfTheirOrchestration(t *testing.T) {
 	env := pawltest.New(t, depot.Do(despatchAll), despatch.Do(despatchOne), label.Do(printed))
 	env.Script(label, pawltest.Succeed().After(30*time.Second).Times(0))
-	gone, err := pawltest.Run(env, depot, []string{"a", "b", "c"})
-	if gone != 3 || err != nil || env.Now().Format(time.TimeOnly) != "00:01:30" {
-		t.Errorf("%d, %v at %s", gone, err, env.Now())
+	sent, err := pawltest.Run(env, depot, []string{"a", "b", "c"})
+	if sent != 3 || err != nil || env.Now().Format(time.TimeOnly) != "00:01:30" {
+		t.Errorf("%d, %v at %s", sent, err, env.Now())
 	}
 }
 
@@ -124,9 +124,9 @@ func TestScriptRejectsLikeALimit(t *testing.T) {
 	env := pawltest.New(t, depot.Do(despatchAll), despatch.Do(despatchOne), label.Do(printed))
 	env.Script(despatch, pawltest.Succeed(), pawltest.Fail(pawl.ErrLimited))
 	env.Script(label, pawltest.Fail(pawl.ErrQueueFull), pawltest.Fail(pawl.ErrQueueTimeout).After(time.Second), pawltest.Never())
-	gone, err := pawltest.Run(env, depot, []string{"a", "b"})
-	if gone != 1 || err != nil {
-		t.Errorf("%d, %v", gone, err)
+	sent, err := pawltest.Run(env, depot, []string{"a", "b"})
+	if sent != 1 || err != nil {
+		t.Errorf("%d, %v", sent, err)
 	}
 	env.Of(env.Instances()[1]).WantLines(
 		"ActivityFailed of 2 on test pawl.queue-full", "label (attempt 2)",
@@ -151,7 +151,7 @@ func TestAddedLimitsFitInstancesOfEveryTurn(t *testing.T) {
 		env.Script(label, pawltest.Fail(errors.New("jam")).Times(2), pawltest.Never())
 		env.AfterTurn(turn).Deploy(despatch.Do(despatchOne))
 		if _, err := pawltest.Run(env, despatch, "a"); err != nil {
-			t.Errorf("released behind turn %d: %v", turn, err)
+			t.Errorf("released after turn %d: %v", turn, err)
 		}
 		pawltest.EveryPrefix(t, env.Export(), despatch.Do(despatchOne))
 		if env.Turns() < turn {

@@ -78,7 +78,7 @@ func TestUpdatesAreAnsweredRejectedAndRecognizedOverACrashAtEveryTurn(t *testing
 		for want, a := range map[string]*pawltest.Answer[int]{"2 <nil>": early, "0 zero": zero, "0 full": full, "6 <nil>": first, "10 <nil>": last} {
 			n, err := a.Get()
 			if got := fmt.Sprint(n, " ", err); got != want {
-				t.Errorf("owner died behind turn %d: %s, not %s", turn, got, want)
+				t.Errorf("owner died after turn %d: %s, want %s", turn, got, want)
 			}
 		}
 		if n, err := again.Get(); n != 6 || err != nil {
@@ -185,12 +185,12 @@ func TestOperatorTerminatesRetriesRewindsAndPurges(t *testing.T) {
 	}
 	env.WantLines("ActivityCompleted of 2", "Rewound", "Completed")
 
-	said := attempt(t, func(tb testing.TB) {
+	output := attempt(t, func(tb testing.TB) {
 		env := reminders(tb)
 		env.At(time.Hour).Resume("Ada", "")
 		_, _ = pawltest.Run(env, remind, 1)
 	})
-	wantText(t, said, "refused: instance test is not paused")
+	wantText(t, output, "refused: instance test is not paused")
 
 	env = pawltest.New(t, parent.Do(func(ctx *pawl.Context, in string) (string, error) {
 		return in, pawl.Sleep(ctx, 72*time.Hour)

@@ -119,7 +119,7 @@ func TestFailureOfTheOrchestrationIsTheErrorOfRunWithItsSentinel(t *testing.T) {
 	}
 }
 
-func TestBlockedIsTheMomentWhenEveryInstanceWaits(t *testing.T) {
+func TestBlockedIsTheTimeAtWhichEveryInstanceWaits(t *testing.T) {
 	env := reminders(t)
 	env.Blocked().Do(func() { env.WantLines("ActivityCompleted of 2") })
 	env.Blocked().Cancel("Ada", "enough")
@@ -160,7 +160,7 @@ func attempt(t *testing.T, fn func(tb testing.TB)) string {
 		fn(r)
 	}()
 	<-done
-	return r.said
+	return r.output
 }
 
 func TestDivergenceFailsTheTestAfterItsTurn(t *testing.T) {
@@ -179,32 +179,32 @@ func TestDivergenceFailsTheTestAfterItsTurn(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			said := attempt(t, func(tb testing.TB) {
+			output := attempt(t, func(tb testing.TB) {
 				calls := 0
 				env := pawltest.New(tb, mail.Do(send), remind.Do(func(ctx *pawl.Context, _ int) (string, error) {
 					return "", code(ctx, &calls)
 				}))
 				_, _ = pawltest.Run(env, remind, 1)
 			})
-			wantText(t, said, "after turn 1", "diverges at event 2", "pawltest_test.go:", "ActivityScheduled")
+			wantText(t, output, "after turn 1", "diverges at event 2", "pawltest_test.go:", "ActivityScheduled")
 		})
 	}
 }
 
 func TestEndlessWaitFailsTheTestAndShowsTheHistory(t *testing.T) {
-	said := attempt(t, func(tb testing.TB) {
+	output := attempt(t, func(tb testing.TB) {
 		env := reminders(tb)
 		env.Fake(mail.Do(send))
 		_, _ = pawltest.Run(pawltest.New(tb, remind.Do(func(ctx *pawl.Context, _ int) (string, error) {
 			return answered.Receive(ctx)
 		})), remind, 1)
 	})
-	wantText(t, said, "waits for something that never comes", "Started")
+	wantText(t, output, "waits for something that never comes", "Started")
 }
 
 func TestUnboundActivityFailsTheTestByName(t *testing.T) {
-	said := attempt(t, func(tb testing.TB) { _, _ = pawltest.Run(pawltest.New(tb, remind.Do(reminder)), remind, 1) })
-	wantText(t, said, "activity mail is neither bound nor faked")
+	output := attempt(t, func(tb testing.TB) { _, _ = pawltest.Run(pawltest.New(tb, remind.Do(reminder)), remind, 1) })
+	wantText(t, output, "activity mail is neither bound nor faked")
 }
 
 func TestUnexpectedHistoryIsShownWithTheLineThatDiffers(t *testing.T) {
@@ -213,19 +213,19 @@ func TestUnexpectedHistoryIsShownWithTheLineThatDiffers(t *testing.T) {
 		"1 0s Started remind 0 by test":                                  "goes on with",
 		"1 0s Started remind 0 by test\n2 0s Completed \"no answer\"\n3": "ends before",
 	} {
-		said := attempt(t, func(tb testing.TB) {
+		output := attempt(t, func(tb testing.TB) {
 			env := reminders(tb)
 			_, _ = pawltest.Run(env, remind, 0)
 			env.WantHistory(want)
 		})
-		wantText(t, said, text)
+		wantText(t, output, text)
 	}
-	said := attempt(t, func(tb testing.TB) {
+	output := attempt(t, func(tb testing.TB) {
 		env := reminders(tb)
 		_, _ = pawltest.Run(env, remind, 0)
 		env.WantLines("Completed", "Started")
 	})
-	wantText(t, said, `no "Started", or not behind`)
+	wantText(t, output, `no "Started", or not behind`)
 }
 
 func TestCrashesHappenAfterTheRequestedTurns(t *testing.T) {

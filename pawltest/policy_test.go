@@ -55,7 +55,7 @@ func TestActionsArePausedAndPoliciesSetInVirtualTimeAndOverCrashes(t *testing.T)
 				c.do(env, one)
 				got, err := pawltest.Run(env, all, orders("a", "a", "a"))
 				if fmt.Sprint(got) != c.want || err != nil {
-					t.Fatalf("owner died behind turn %d: %v, %v, not %s\n%s", turn, got, err, c.want, env.History())
+					t.Fatalf("owner died after turn %d: %v, %v, want %s\n%s", turn, got, err, c.want, env.History())
 				}
 				if env.Turns() < turn {
 					break
@@ -69,8 +69,8 @@ func TestInstancesOfAPausedOrchestrationWaitForTheirStart(t *testing.T) {
 	env := pawltest.New(t, depot.Do(despatchAll), despatch.Do(despatchOne), label.Do(printed))
 	env.BeforeStart().PauseAction(despatch)
 	env.At(time.Hour / 2).ResumeAction(despatch)
-	if gone, err := pawltest.Run(env, depot, []string{"a"}); gone != 1 || err != nil || env.Now().Format(time.TimeOnly) != "00:30:00" {
-		t.Errorf("%d, %v at %s", gone, err, env.Now())
+	if sent, err := pawltest.Run(env, depot, []string{"a"}); sent != 1 || err != nil || env.Now().Format(time.TimeOnly) != "00:30:00" {
+		t.Errorf("%d, %v at %s", sent, err, env.Now())
 	}
 }
 
@@ -89,12 +89,12 @@ func TestOperatorRetriesFromTheStart(t *testing.T) {
 }
 
 func TestInvalidPolicyFailsTheTest(t *testing.T) {
-	said := attempt(t, func(tb testing.TB) {
+	output := attempt(t, func(tb testing.TB) {
 		env := reminders(tb)
 		env.At(time.Hour).SetPolicy("action:mail", history.Policy{Paused: true})
 		_, _ = pawltest.Run(env, remind, 3)
 	})
-	if !strings.Contains(said, "policy of action:mail") {
-		t.Error(said)
+	if !strings.Contains(output, "policy of action:mail") {
+		t.Error(output)
 	}
 }

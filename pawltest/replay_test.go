@@ -15,11 +15,11 @@ import (
 // recorder is a testing.TB that records the failure of a test.
 type recorder struct {
 	testing.TB
-	said     string
+	output   string
 	cleanups []func()
 }
 
-func (r *recorder) note(args ...any) { r.said += strings.TrimSpace(fmt.Sprint(args...)) + "\n" }
+func (r *recorder) note(args ...any) { r.output += strings.TrimSpace(fmt.Sprint(args...)) + "\n" }
 
 func (r *recorder) clean() {
 	for _, fn := range r.cleanups {
@@ -34,11 +34,11 @@ func (r *recorder) Error(a ...any)            { r.note(a...) }
 func (r *recorder) Fatal(a ...any)            { r.note(a...); runtime.Goexit() }
 func (r *recorder) Fatalf(f string, a ...any) { r.note(fmt.Sprintf(f, a...)); runtime.Goexit() }
 
-func wantText(t *testing.T, said string, parts ...string) {
+func wantText(t *testing.T, output string, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
-		if !strings.Contains(said, part) {
-			t.Errorf("%q is missing: %s", part, said)
+		if !strings.Contains(output, part) {
+			t.Errorf("%q is missing: %s", part, output)
 		}
 	}
 }
@@ -103,7 +103,7 @@ func TestChangedCodeDivergesFromAnExportedHistory(t *testing.T) {
 		code func(ctx *pawl.Context, p parcel) (parcel, error)
 		want string
 	}{
-		"a step is gone": {func(ctx *pawl.Context, p parcel) (parcel, error) { return pack.Call(ctx, p) }, "diverges at event 4"},
+		"a step is missing": {func(ctx *pawl.Context, p parcel) (parcel, error) { return pack.Call(ctx, p) }, "diverges at event 4"},
 		"a payload is another": {func(ctx *pawl.Context, p parcel) (parcel, error) {
 			p.Ratio++
 			return shipping(ctx, p)
@@ -115,10 +115,10 @@ func TestChangedCodeDivergesFromAnExportedHistory(t *testing.T) {
 			}
 		})
 	}
-	said := attempt(t, func(tb testing.TB) { pawltest.Replay(tb, exported) })
-	wantText(t, said, "orchestration ship", "not among the bindings")
-	said = attempt(t, func(tb testing.TB) { pawltest.Replay(tb, nil, ship.Do(shipping)) })
-	wantText(t, said, "empty")
+	output := attempt(t, func(tb testing.TB) { pawltest.Replay(tb, exported) })
+	wantText(t, output, "orchestration ship", "not among the bindings")
+	output = attempt(t, func(tb testing.TB) { pawltest.Replay(tb, nil, ship.Do(shipping)) })
+	wantText(t, output, "empty")
 }
 
 func TestPrefixesDetectCodeThatOnlyFitsTheWholeHistory(t *testing.T) {
@@ -136,6 +136,6 @@ func TestPrefixesDetectCodeThatOnlyFitsTheWholeHistory(t *testing.T) {
 	}
 	half := strings.Join(strings.SplitAfter(string(env.Export()), "\n")[:6], "")
 	pawltest.Replay(t, []byte(half), remind.Do(code))
-	said := attempt(t, func(tb testing.TB) { pawltest.EveryPrefix(tb, env.Export(), remind.Do(code)) })
-	wantText(t, said, "diverges at event", "Completed")
+	output := attempt(t, func(tb testing.TB) { pawltest.EveryPrefix(tb, env.Export(), remind.Do(code)) })
+	wantText(t, output, "diverges at event", "Completed")
 }

@@ -45,7 +45,7 @@ func TestCancelledDelayedStartRunsNoCode(t *testing.T) {
 	ran := false
 	env := pawltest.New(t, clocked.Do(func(*pawl.Context, string) (string, error) { ran = true; return "", nil }))
 	env.StartWith(pawltest.After(time.Hour))
-	env.At(time.Minute).Cancel("ops", "not wanted")
+	env.At(time.Minute).Cancel("ops", "not needed")
 	_, err := pawltest.Run(env, clocked, "")
 	if c, ok := errors.AsType[*pawl.Cancelled](err); !ok || c.By != "ops" || ran {
 		t.Error(err, ran)

@@ -21,13 +21,13 @@ func TestBatchesActOnTheInstancesOfTheirFilter(t *testing.T) {
 	must(t, at("start", "trip", "other", "--wait-started")...)
 	for _, c := range []struct {
 		batch  string
-		status string // of the three afterwards; empty: they are gone
+		status string // of the three afterwards; empty: they are purged
 	}{
 		{"pause --reason snow", "paused"}, {"resume", "running"}, {"terminate --rate 100", "cancelled"}, {"retry --from-start", "running"},
 		{"cancel --reason strike", "cancelled"}, {"rewind --to 1", "running"}, {"send leave 7", "completed"}, {"purge", ""},
 	} {
 		args := append([]string{"batch"}, append(strings.Fields(c.batch), "--where", "country = ch", "--yes", "--json")...)
-		wants(t, must(t, at(args...)...), `"status":"completed"`, `"total":3`, `"sent":3`)
+		wantText(t, must(t, at(args...)...), `"status":"completed"`, `"total":3`, `"sent":3`)
 		if c.status == "" {
 			continue
 		}
@@ -38,15 +38,15 @@ func TestBatchesActOnTheInstancesOfTheirFilter(t *testing.T) {
 			})
 		}
 	}
-	eventually(t, "only the one outside the filter is left", func() bool {
+	eventually(t, "only the instance outside the filter is left", func() bool {
 		out := must(t, at("list", "--where", "orchestration = trip", "--json")...)
 		return strings.Count(out, "\n") == 1 && strings.Contains(out, `"other"`)
 	})
 	if code, _, errs := command(t, at("batch", "send", "no event", "--all")...); code != 2 || !strings.Contains(errs, "no event") {
 		t.Errorf("code %d, %q", code, errs)
 	}
-	wants(t, must(t, at("batch", "cancel", "--all", "--detach", "--id", "last")...), "last: batch started")
-	eventually(t, "a batch that was not waited for ends", func() bool {
+	wantText(t, must(t, at("batch", "cancel", "--all", "--detach", "--id", "last")...), "last: batch started")
+	eventually(t, "a detached batch ends", func() bool {
 		return strings.Contains(must(t, at("batch", "describe", "last", "--json")...), `"status":"completed"`)
 	})
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// TestCheckFindsLostAndOrphanedObjects creates three objects: a history refers to the first, an inbox to the second, and nothing to the third.
+// TestCheckFindsLostAndOrphanedObjects creates three objects: a history refers to the first, an inbox to the second, and the third is orphaned.
 // Then it deletes the first.
 func TestCheckFindsLostAndOrphanedObjects(t *testing.T) {
 	codec, err := pawlcodec.New(pawlcodec.Options{Store: true})
@@ -58,12 +58,12 @@ func TestCheckFindsLostAndOrphanedObjects(t *testing.T) {
 		return code == 0 && len(stored()) == 2 && strings.Contains(out, "1 unread input") && strings.Contains(out, "0 findings")
 	})
 
-	orphan := pawlcodec.Object{Name: pawlcodec.ByClient + "." + strings.Repeat("0", 32), Owners: []string{"g-1", "gone"}, Body: []byte("of a start that was never sent")}
+	orphan := pawlcodec.Object{Name: pawlcodec.ByClient + "." + strings.Repeat("0", 32), Owners: []string{"g-1", "absent"}, Body: []byte("of a start that was never sent")}
 	if err := conn.PutObject(t.Context(), orphan); err != nil {
 		t.Fatal(err)
 	}
 	code, out, _ := command(t, check...)
-	if wants(t, out, "object "+orphan.Name+" is orphaned: nothing refers to it", "1 finding"); code != 1 {
+	if wantText(t, out, "object "+orphan.Name+" is orphaned: nothing refers to it", "1 finding"); code != 1 {
 		t.Errorf("code %d\n%s", code, out)
 	}
 	if out := must(t, "check", "--objects", "--redis", redis, "--nats", nats); !strings.Contains(out, "0 findings") {
@@ -77,7 +77,7 @@ func TestCheckFindsLostAndOrphanedObjects(t *testing.T) {
 		}
 	}
 	code, out, _ = command(t, append(check, "--json")...)
-	if wants(t, out, `"objects":1,"lost_objects":["`+pawlcodec.ByOrchestrator+".", `"orphaned_objects":["`+orphan.Name+`"]`); code != 1 {
+	if wantText(t, out, `"objects":1,"lost_objects":["`+pawlcodec.ByOrchestrator+".", `"orphaned_objects":["`+orphan.Name+`"]`); code != 1 {
 		t.Errorf("code %d\n%s", code, out)
 	}
 }

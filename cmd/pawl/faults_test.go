@@ -94,7 +94,7 @@ func TestOrchestratorServesTheConsole(t *testing.T) {
 		t.Fatal(err)
 	}
 	atEnd(t, p.Stop)
-	eventually(t, "the console is there", func() bool {
+	eventually(t, "the console is served", func() bool {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+addr+"/instances", nil)
 		if err != nil {
 			t.Fatal(err)

@@ -93,7 +93,7 @@ func nothingIn(t *testing.T, dir string) {
 	t.Helper()
 	left, err := os.ReadDir(dir)
 	if err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
+		t.Errorf("leftovers: %v, %v", left, err)
 	}
 }
 
@@ -333,7 +333,7 @@ func dev(t *testing.T) (console, nats, redis string) {
 func TestInstanceIsStartedSentToListedShownAndCancelled(t *testing.T) {
 	console, nats, redis := dev(t)
 	at := func(args ...string) []string { return append(args, "--nats", nats) }
-	eventually(t, "the namespace is there", func() bool { code, _, _ := command(t, at("list")...); return code == 0 })
+	eventually(t, "the namespace exists", func() bool { code, _, _ := command(t, at("list")...); return code == 0 })
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, console, nil)
 	if err != nil {
 		t.Fatalf("the first line of dev has %q: %v", console, err)
@@ -372,7 +372,7 @@ func TestInstanceIsStartedSentToListedShownAndCancelled(t *testing.T) {
 	}
 	if code, out, errs := command(t, at("start", "event", "e-2", "--run-timeout", "300ms", "--wait", "--json")...); code != 1 || errs != "" ||
 		!strings.Contains(out, `"status":"failed"`) || !strings.Contains(out, "pawl.run-timeout") {
-		t.Errorf("an instance that a timeout has ended: code %d, %q, %q", code, out, errs)
+		t.Errorf("an instance ended by a timeout: code %d, %q, %q", code, out, errs)
 	}
 	for line := range strings.Lines(must(t, at("history", "e-1", "--json")...)) {
 		if !json.Valid([]byte(line)) {
@@ -392,7 +392,7 @@ func TestInstanceIsStartedSentToListedShownAndCancelled(t *testing.T) {
 		t.Errorf("waiting for a stalled instance: code %d, %q, %q", code, out, errs)
 	}
 	if code, out, errs := command(t, at("history", "h-1", "--execution", "7")...); code != 1 || out != "" || !strings.Contains(errs, "no execution 7") {
-		t.Errorf("an execution that there is not: code %d, %q, %q", code, out, errs)
+		t.Errorf("a missing execution: code %d, %q, %q", code, out, errs)
 	}
 	if code, _, errs := command(t, at("get", "absent")...); code != 1 || errs != "pawl: there is no instance absent\n" {
 		t.Errorf("get absent: code %d, %s", code, errs)
@@ -404,7 +404,7 @@ func TestInstanceIsStartedSentToListedShownAndCancelled(t *testing.T) {
 		t.Errorf("check --json: %s", out)
 	}
 	if code, out, errs := command(t, "check", "--redis", redis, "--namespace", "elsewhere"); code != 1 || out != "" || !strings.Contains(errs, "no namespace elsewhere") {
-		t.Errorf("check of nothing: code %d, %q, %q", code, out, errs)
+		t.Errorf("check of an unknown instance: code %d, %q, %q", code, out, errs)
 	}
 }
 

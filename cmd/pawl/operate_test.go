@@ -33,11 +33,11 @@ func TestInstanceIsUpdatedQueriedPausedRetriedAndTerminated(t *testing.T) {
 		if err := price.Handle(ctx, func(pawl.None) (int, error) { return paid, nil }); err != nil {
 			return "", err
 		}
-		asked, err := decide.Next(ctx).Get(ctx)
+		decision, err := decide.Next(ctx).Get(ctx)
 		if err != nil {
 			return "", err
 		}
-		if err := asked.Answer(ctx, "decided by "+asked.By); err != nil {
+		if err := decision.Answer(ctx, "decided by "+decision.By); err != nil {
 			return "", err
 		}
 		return ship.Call(ctx, paid)
@@ -62,11 +62,11 @@ func TestInstanceIsUpdatedQueriedPausedRetriedAndTerminated(t *testing.T) {
 		}
 	}
 	must(t, at("start", "order", "o-1", "--input", "21", "--attribute", "tenant=acme")...)
-	wants(t, must(t, at("pause", "o-1", "--reason", "stocktaking")...), "o-1: paused")
-	wants(t, must(t, at("get", "o-1")...), "paused by", "paused for stocktaking")
-	wants(t, must(t, at("list", "--where", `tenant = "acme"`)...), "o-1 order", "paused")
-	wants(t, must(t, at("list", "--status", "paused")...), "o-1 order")
-	wants(t, must(t, at("resume", "o-1", "--json")...), `"status":"running"`)
+	wantText(t, must(t, at("pause", "o-1", "--reason", "stocktaking")...), "o-1: paused")
+	wantText(t, must(t, at("get", "o-1")...), "paused by", "paused for stocktaking")
+	wantText(t, must(t, at("list", "--where", `tenant = "acme"`)...), "o-1 order", "paused")
+	wantText(t, must(t, at("list", "--status", "paused")...), "o-1 order")
+	wantText(t, must(t, at("resume", "o-1", "--json")...), `"status":"running"`)
 	update := at("update", "o-1", "decide", "true", "--update-id", "u-1", "--by", "ann")
 	for range 2 { // a repeat gets the same answer
 		if got := must(t, update...); got != "\"decided by ann\"\n" {
@@ -74,13 +74,13 @@ func TestInstanceIsUpdatedQueriedPausedRetriedAndTerminated(t *testing.T) {
 		}
 	}
 	fails("no truck", "get", "o-1", "--wait")
-	wants(t, must(t, at("list", "--status", "failed")...), "PROBLEM", "no truck") // a plain error has no code
-	wants(t, must(t, at("list", "--status", "failed", "--json")...), `"error":"no truck"`)
+	wantText(t, must(t, at("list", "--status", "failed")...), "PROBLEM", "no truck") // a plain error has no code
+	wantText(t, must(t, at("list", "--status", "failed", "--json")...), `"error":"no truck"`)
 	poll.Until(t, time.Minute, "the query is answered", func() bool { // on a busy machine, 50 ms may pass before its handler runs
 		_, out, _ := command(t, at("query", "o-1", "price")...)
 		return out == "42\n"
 	})
-	wants(t, must(t, at("retry", "o-1", "--dry-run")...), "runs again: activity ship")
+	wantText(t, must(t, at("retry", "o-1", "--dry-run")...), "runs again: activity ship")
 	must(t, at("retry", "o-1", "--reason", "there is a truck")...)
 	if got := must(t, at("get", "o-1", "--wait", "--timeout", "30s")...); !strings.Contains(got, "shipped") {
 		t.Errorf("after the retry:\n%s", got)
@@ -88,27 +88,27 @@ func TestInstanceIsUpdatedQueriedPausedRetriedAndTerminated(t *testing.T) {
 	if charges.Load() != 1 || shipped.Load() != 2 {
 		t.Errorf("charged %d times, shipped %d times", charges.Load(), shipped.Load())
 	}
-	wants(t, must(t, at("versions")...), "order")
+	wantText(t, must(t, at("versions")...), "order")
 	exported := must(t, at("export", "o-1")...)
-	wants(t, exported, `"pawl_export":1`, `"kind":"Rewound"`)
+	wantText(t, exported, `"pawl_export":1`, `"kind":"Rewound"`)
 	pawltest.Replay(t, []byte(exported), orders) // both executions
 	file := filepath.Join(t.TempDir(), "o-1.json")
 	if err := os.WriteFile(file, []byte(exported), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	wants(t, must(t, at("import", "o-9", file, "--continue")...), "o-9: imported (completed, execution 2)")
-	wants(t, must(t, at("get", "o-9")...), "shipped")
+	wantText(t, must(t, at("import", "o-9", file, "--continue")...), "o-9: imported (completed, execution 2)")
+	wantText(t, must(t, at("get", "o-9")...), "shipped")
 	fails("o-9", "import", "o-9", file)
 
-	wants(t, must(t, at("rewind", "o-1", "--to", "2", "--dry-run")...), "keeps its result: activity charge", "received again: 1 update")
-	wants(t, must(t, at("rewind", "o-1", "--to", "2", "--reason", "wrong price", "--json")...), `"status":"running"`)
-	wants(t, must(t, at("get", "o-1", "--wait", "--timeout", "30s")...), "shipped")
+	wantText(t, must(t, at("rewind", "o-1", "--to", "2", "--dry-run")...), "keeps its result: activity charge", "received again: 1 update")
+	wantText(t, must(t, at("rewind", "o-1", "--to", "2", "--reason", "wrong price", "--json")...), `"status":"running"`)
+	wantText(t, must(t, at("get", "o-1", "--wait", "--timeout", "30s")...), "shipped")
 	if charges.Load() != 1 || shipped.Load() != 3 {
 		t.Errorf("after the rewind: charged %d times, shipped %d times", charges.Load(), shipped.Load())
 	}
 
 	must(t, at("start", "order", "o-2", "--input", "1")...)
-	wants(t, must(t, at("terminate", "o-2", "--reason", "a duplicate")...), "o-2: terminated (")
+	wantText(t, must(t, at("terminate", "o-2", "--reason", "a duplicate")...), "o-2: terminated (")
 	fails("a duplicate", "get", "o-2", "--wait")
 	fails("o-2", "update", "o-2", "decide", "true")
 	fails("there is no instance o-3", "pause", "o-3")
@@ -117,9 +117,9 @@ func TestInstanceIsUpdatedQueriedPausedRetriedAndTerminated(t *testing.T) {
 	if got := must(t, at(append([]string{"batch", "retry", "--dry-run"}, where...)...)...); got != "1 instance\n" {
 		t.Errorf("dry run: %q", got)
 	}
-	wants(t, must(t, at(append([]string{"batch", "retry", "--id", "again", "--json"}, where...)...)...), `"status":"completed"`, `"sent":1`)
-	wants(t, must(t, at("batch", "describe", "again")...), "retry", "orchestration = order", "1, 0 skipped")
-	wants(t, must(t, at("batch", "list")...), "again", "completed")
+	wantText(t, must(t, at(append([]string{"batch", "retry", "--id", "again", "--json"}, where...)...)...), `"status":"completed"`, `"sent":1`)
+	wantText(t, must(t, at("batch", "describe", "again")...), "retry", "orchestration = order", "1, 0 skipped")
+	wantText(t, must(t, at("batch", "list")...), "again", "completed")
 	fails("no such batch", "batch", "describe", "o-1")
 	fails("there is no instance o-3", "query", "o-3", "price")
 }

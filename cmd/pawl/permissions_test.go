@@ -32,7 +32,7 @@ func TestCheckPermissionsListsLackingAndExtraPermissions(t *testing.T) {
 	if code != 1 || errs != "" {
 		t.Errorf("code %d, %s", code, errs)
 	}
-	wants(t, out, "STATUS SERVER RIGHT SUBJECT", "lacking nats publish pawl.default.request.*.admin", "lacking nats publish pawl.default.to.*.purge")
+	wantText(t, out, "STATUS SERVER RIGHT SUBJECT", "lacking nats publish pawl.default.request.*.admin", "lacking nats publish pawl.default.to.*.purge")
 	for line := range strings.Lines(out) {
 		if len(line) > 80 {
 			t.Errorf("%d columns: %s", len(line), line)
@@ -42,15 +42,15 @@ func TestCheckPermissionsListsLackingAndExtraPermissions(t *testing.T) {
 	if code != 0 { // permissions in excess are no failure
 		t.Errorf("code %d", code)
 	}
-	wants(t, out, `{"server":"nats","status":"extra","right":"publish","what":"pawl.default.to.*.cancel"}`)
+	wantText(t, out, `{"server":"nats","status":"extra","right":"publish","what":"pawl.default.to.*.cancel"}`)
 	if code, _, errs := check("king"); code != 2 || !strings.Contains(errs, "operator") {
 		t.Errorf("code %d, %s", code, errs)
 	}
 	if code, _, errs := command(t, append([]string{"check-permissions", "client"}, at[:4]...)...); code != 1 || !strings.Contains(errs, "--nats-inbox-prefix") {
 		t.Errorf("code %d, %s", code, errs)
 	}
-	wants(t, must(t, "permissions", "redis", "--namespaces", "shop"), "user pawl-shop-orchestrator on", "user pawl-shop-worker on")
-	wants(t, must(t, "permissions", "nats", "--namespaces", "shop"), `user: "pawl-shop-client", password: $PAWL_SHOP_CLIENT_PASSWORD`, `"pawl.shop.to.*.cancel"`)
+	wantText(t, must(t, "permissions", "redis", "--namespaces", "shop"), "user pawl-shop-orchestrator on", "user pawl-shop-worker on")
+	wantText(t, must(t, "permissions", "nats", "--namespaces", "shop"), `user: "pawl-shop-client", password: $PAWL_SHOP_CLIENT_PASSWORD`, `"pawl.shop.to.*.cancel"`)
 }
 
 // A Redis without users grants every role excess permissions, and no role lacks any.
@@ -60,7 +60,7 @@ func TestCheckPermissionsReadsRedis(t *testing.T) {
 	if code != 0 || errs != "" {
 		t.Errorf("code %d, %s", code, errs)
 	}
-	wants(t, out, "STATUS SERVER RIGHT SUBJECT", "extra redis command flushall")
+	wantText(t, out, "STATUS SERVER RIGHT SUBJECT", "extra redis command flushall")
 }
 
 func TestCheckOfObjectsWorksWithThePermissionsOfAnOperator(t *testing.T) {

@@ -67,7 +67,7 @@ func TestPurgeReportsEachInstance(t *testing.T) {
 		t.Errorf("the neighbour:\n%s", out)
 	}
 	must(t, at("start", "nap", "n-2")...) // the id is free
-	eventually(t, "n-2 runs anew", func() bool {
+	eventually(t, "a new n-2 runs", func() bool {
 		code, out, _ := command(t, at("get", "n-2")...)
 		return code == 0 && strings.Contains(out, "running")
 	})
@@ -87,7 +87,7 @@ func TestEndedInstancesArePurgedByStatusAndAge(t *testing.T) {
 		return strings.Count(must(t, at("list", "--status", "completed")...), "\n") == 7 && strings.Contains(must(t, at("list", "--status", "cancelled")...), "n-0")
 	})
 	if out := must(t, at("purge", "--status", "completed", "--older-than", "24h")...); out != "0 instances purged\n" {
-		t.Errorf("nothing is so old: %q", out)
+		t.Errorf("no instance is that old: %q", out)
 	}
 	if out := must(t, at("purge", "--status", "completed", "--yes")...); out != "6 instances purged\n" {
 		t.Errorf("%q", out)
@@ -96,7 +96,7 @@ func TestEndedInstancesArePurgedByStatusAndAge(t *testing.T) {
 		t.Errorf("%q", out)
 	}
 	if out := must(t, at("list")...); strings.Count(out, "\n") != 2 || strings.Contains(out, "cancelled") {
-		t.Errorf("what runs stays:\n%s", out)
+		t.Errorf("running instances remain:\n%s", out)
 	}
 }
 
@@ -104,7 +104,7 @@ func TestStalledChildIsNamedInTheWaitOfItsParent(t *testing.T) {
 	at := naps(t)
 	must(t, at("start", "watch", "w-1", "--input", `"undeployed"`)...)
 	eventually(t, "the child is stalled", func() bool { return strings.Contains(must(t, at("list", "--stalled")...), "c-1") })
-	wants(t, must(t, at("get", "w-1")...), "waits for child c-1", "STATE", `stalled: unregistered: no orchestration "undeployed"`)
+	wantText(t, must(t, at("get", "w-1")...), "waits for child c-1", "STATE", `stalled: unregistered: no orchestration "undeployed"`)
 	code, out, errs := command(t, at("get", "w-1", "--wait", "--timeout", "1s")...)
 	if code != 1 || out != "" || !strings.Contains(errs, `: its child c-1: it is stalled: unregistered: no orchestration "undeployed"`) || strings.Count(errs, "\n") != 1 {
 		t.Errorf("code %d, %q, %q", code, out, errs)
@@ -121,10 +121,10 @@ func TestStalledChildIsNamedInTheWaitOfItsParent(t *testing.T) {
 
 func TestConfirmationRequiresYes(t *testing.T) {
 	for answer, yes := range map[string]bool{"y\n": true, "Yes\n": true, "\n": false, "n\n": false, "yesterday\n": false, "": false} {
-		var said strings.Builder
-		err := confirm(t.Context(), strings.NewReader(answer), &said, "Purge 2 instances?")
-		if yes != (err == nil) || !yes && !errors.Is(err, errDeclined) || said.String() != "Purge 2 instances? [y/N] " {
-			t.Errorf("%q: %v, %q", answer, err, said.String())
+		var prompt strings.Builder
+		err := confirm(t.Context(), strings.NewReader(answer), &prompt, "Purge 2 instances?")
+		if yes != (err == nil) || !yes && !errors.Is(err, errDeclined) || prompt.String() != "Purge 2 instances? [y/N] " {
+			t.Errorf("%q: %v, %q", answer, err, prompt.String())
 		}
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond) // as by Ctrl-C

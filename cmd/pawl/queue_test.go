@@ -24,7 +24,7 @@ type bought struct {
 }
 
 // shops runs purchases, each of which charges a card. The test determines when an activity ends.
-func shops(t *testing.T, limits ...pawl.ActivityOption) (at func(...string) []string, running <-chan string, let chan<- struct{}) {
+func shops(t *testing.T, limits ...pawl.ActivityOption) (at func(...string) []string, running <-chan string, finish chan<- struct{}) {
 	t.Helper()
 	buy := pawl.NewOrchestration[bought, pawl.None]("buy")
 	charge := pawl.NewActivity[bought, pawl.None]("charge-card", limits...)
@@ -53,7 +53,7 @@ func begin(t *testing.T, running <-chan string) {
 	}
 }
 
-// stats reads the output of pawl queue stats --json, a limit a line.
+// stats reads the output of pawl queue stats --json, one limit per line.
 func stats(t *testing.T, out string) (all []api.QueueStats) {
 	t.Helper()
 	for line := range strings.Lines(out) {
@@ -67,14 +67,14 @@ func stats(t *testing.T, out string) (all []api.QueueStats) {
 }
 
 func TestRunTimePolicyIsSetShownAppliedAndDeleted(t *testing.T) {
-	at, running, let := shops(t)
+	at, running, finish := shops(t)
 	for _, args := range [][]string{{"queue", "stats", "charge-card"}, {"queue", "stats", "charge-card", "--key", "k"}, {"queue", "list", "charge-card"}, {"queue", "clear", "charge-card"}} {
 		if code, out, errs := command(t, at(args...)...); code != 1 || out != "" || !strings.HasPrefix(errs, "pawl: charge-card has no limit in use") || strings.Count(errs, "\n") != 1 {
 			t.Errorf("%q of an action without a limit: code %d, %q, %q", args, code, out, errs)
 		}
 	}
 	if code, _, errs := command(t, at("policy", "get", "charge-card")...); code != 1 || !strings.Contains(errs, "no policy is set for action:charge-card") {
-		t.Errorf("get of nothing: code %d, %q", code, errs)
+		t.Errorf("get of a missing policy: code %d, %q", code, errs)
 	}
 
 	if _, _, errs := command(t, at("policy", "set", "charge-crad", "--concurrency", "1")...); errs != "pawl: warning: no orchestrator or connected worker registers charge-crad\n" {
@@ -96,14 +96,14 @@ func TestRunTimePolicyIsSetShownAppliedAndDeleted(t *testing.T) {
 		t.Errorf("set: %q", out)
 	}
 	must(t, at("policy", "set", "group:payments", "--concurrency", "7", "--reject", "--json")...)
-	wants(t, must(t, at("policy", "set", "global", "--unlimited")...), "global: not limited (overrides the code and less specific levels)")
-	wants(t, must(t, at("policy", "list")...), "LEVEL POLICY", "action:charge-card "+text, "global not limited", "group:payments 7 at a time, others are rejected")
-	wants(t, must(t, at("policy", "list", "--json")...), `{"level":"action:charge-card","policy":{"concurrency":2,"rate":100,"rate_window_ms":1000,"quota":10000,"quota_window_ms":86400000,"queue_limit":3,"queue_timeout_ms":5400000}}`,
+	wantText(t, must(t, at("policy", "set", "global", "--unlimited")...), "global: not limited (overrides the code and less specific levels)")
+	wantText(t, must(t, at("policy", "list")...), "LEVEL POLICY", "action:charge-card "+text, "global not limited", "group:payments 7 at a time, others are rejected")
+	wantText(t, must(t, at("policy", "list", "--json")...), `{"level":"action:charge-card","policy":{"concurrency":2,"rate":100,"rate_window_ms":1000,"quota":10000,"quota_window_ms":86400000,"queue_limit":3,"queue_timeout_ms":5400000}}`,
 		`{"level":"global","policy":{}}`, `{"level":"group:payments","policy":{"concurrency":7,"reject":true}}`)
-	wants(t, must(t, at("policy", "get", "charge-card")...), "level action:charge-card", "concurrency 2", "rate 100 per 1s", "quota 10000 per 24h", "at the limit up to 3 wait up to 1h30m")
-	wants(t, must(t, at("policy", "get", "global")...), "level global", "limits not limited")
+	wantText(t, must(t, at("policy", "get", "charge-card")...), "level action:charge-card", "concurrency 2", "rate 100 per 1s", "quota 10000 per 24h", "at the limit up to 3 wait up to 1h30m")
+	wantText(t, must(t, at("policy", "get", "global")...), "level global", "limits not limited")
 	must(t, at("policy", "delete", "global")...)
-	wants(t, must(t, at("policy", "delete", "group:payments", "--json")...), `{"deleted":true,"level":"group:payments"}`)
+	wantText(t, must(t, at("policy", "delete", "group:payments", "--json")...), `{"deleted":true,"level":"group:payments"}`)
 	if code, _, errs := command(t, at("policy", "delete", "group:payments")...); code != 1 || errs != "pawl: no policy was set for group:payments\n" {
 		t.Errorf("deleted twice: code %d, %q", code, errs)
 	}
@@ -118,22 +118,22 @@ func TestRunTimePolicyIsSetShownAppliedAndDeleted(t *testing.T) {
 			})
 		}
 	}
-	wants(t, must(t, at("get", "b-3")...), "status running", "waits for activity charge-card (waits at its limit)", "limit charge-card: position 2 of 3; 2 of 2 slots are in use, since ",
+	wantText(t, must(t, at("get", "b-3")...), "status running", "waits for activity charge-card (waits at its limit)", "limit charge-card: position 2 of 3; 2 of 2 slots are in use, since ",
 		"ACTIVITY NAME QUEUE STATE", "waits at its limit, position 2 of 3")
-	wants(t, must(t, at("get", "b-4", "--json")...), `"limit_waits":[{"event":2,"action":"charge-card","position":3,"queue_length":3,"active_count":2,"policy":{"concurrency":2,`, `"since":"20`)
+	wantText(t, must(t, at("get", "b-4", "--json")...), `"limit_waits":[{"event":2,"action":"charge-card","position":3,"queue_length":3,"active_count":2,"policy":{"concurrency":2,`, `"since":"20`)
 	if out := must(t, at("get", "b-0")...); strings.Contains(out, "position") {
-		t.Errorf("one that is in:\n%s", out)
+		t.Errorf("an admitted instance:\n%s", out)
 	}
-	eventually(t, "the sixth found the queue full", func() bool { return strings.Contains(must(t, at("get", "b-5")...), "failed") })
-	wants(t, must(t, at("history", "b-5")...), "ActivityScheduled charge-card", "ActivityFailed of 2", "queue limit")
+	eventually(t, "the sixth is rejected", func() bool { return strings.Contains(must(t, at("get", "b-5")...), "failed") })
+	wantText(t, must(t, at("history", "b-5")...), "ActivityScheduled charge-card", "ActivityFailed of 2", "queue limit")
 
-	wants(t, must(t, at("queue", "stats")...), "ACTION WAITING OLDEST ACTIVE TOTAL COMPLETED REJECTED TIMED OUT WITHDRAWN CLEARED STATE POLICY", "charge-card 3 ", " 2/2 5 0 ", "full "+text)
+	wantText(t, must(t, at("queue", "stats")...), "ACTION WAITING OLDEST ACTIVE TOTAL COMPLETED REJECTED TIMED OUT WITHDRAWN CLEARED STATE POLICY", "charge-card 3 ", " 2/2 5 0 ", "full "+text)
 	q := stats(t, must(t, at("queue", "stats", "charge-card", "--json")...))
 	if len(q) != 1 || q[0].QueueLength != 3 || q[0].ActiveCount != 2 || q[0].MaxConcurrent != 2 || q[0].TotalEnqueued != 5 || q[0].Rejected == 0 || q[0].OldestEnqueuedAt == nil || q[0].Keys != 0 {
 		t.Errorf("%+v", q)
 	}
-	wants(t, must(t, at("queue", "list", "charge-card")...), "POSITION INSTANCE CALL SINCE (UTC) FOR", "1 b-2 activity 2 20", "2 b-3 ", "3 b-4 ")
-	wants(t, must(t, at("queue", "list", "charge-card", "--json", "--limit", "2")...), `{"position":1,"instance":"b-2","execution":1,"event":2,"since":"20`, `"position":2`)
+	wantText(t, must(t, at("queue", "list", "charge-card")...), "POSITION INSTANCE CALL SINCE (UTC) FOR", "1 b-2 activity 2 20", "2 b-3 ", "3 b-4 ")
+	wantText(t, must(t, at("queue", "list", "charge-card", "--json", "--limit", "2")...), `{"position":1,"instance":"b-2","execution":1,"event":2,"since":"20`, `"position":2`)
 	if out := must(t, at("queue", "list", "charge-card", "--holders")...); !strings.Contains(out, "b-0") || !strings.Contains(out, "b-1") || strings.Contains(out, "b-2") {
 		t.Errorf("the holders:\n%s", out)
 	}
@@ -142,10 +142,10 @@ func TestRunTimePolicyIsSetShownAppliedAndDeleted(t *testing.T) {
 		t.Errorf("a wait that times out: code %d, %q, %q", code, out, errs)
 	}
 
-	let <- struct{}{}
+	finish <- struct{}{}
 	begin(t, running)
-	wants(t, must(t, at("queue", "list", "charge-card")...), "1 b-3", "2 b-4")
-	wants(t, must(t, at("history", "b-2")...), "ActivityScheduled charge-card (waits at limit charge-card)", "Granted of 2")
+	wantText(t, must(t, at("queue", "list", "charge-card")...), "1 b-3", "2 b-4")
+	wantText(t, must(t, at("history", "b-2")...), "ActivityScheduled charge-card (waits at limit charge-card)", "Granted of 2")
 	if out := must(t, at("queue", "clear", "charge-card", "--yes", "--json")...); out != `{"action":"charge-card","cleared":2,"key":""}`+"\n" {
 		t.Errorf("clear: %s", out)
 	}
@@ -155,13 +155,13 @@ func TestRunTimePolicyIsSetShownAppliedAndDeleted(t *testing.T) {
 		}
 	}
 	if out := must(t, at("queue", "clear", "charge-card")...); out != "charge-card: 0 rejected\n" {
-		t.Errorf("clear of nothing: %q", out)
+		t.Errorf("clear without waiters: %q", out)
 	}
 	if out := must(t, at("policy", "delete", "charge-card")...); !strings.Contains(out, "deleted; the code or a less specific level applies again") {
 		t.Errorf("delete: %q", out)
 	}
-	let <- struct{}{}
-	let <- struct{}{}
+	finish <- struct{}{}
+	finish <- struct{}{}
 	eventually(t, "the limit is empty", func() bool {
 		q := stats(t, must(t, at("queue", "stats", "charge-card", "--json")...))
 		return len(q) == 1 && q[0].ActiveCount == 0 && q[0].TotalCompleted == 3 && q[0].Cleared == 2
@@ -180,7 +180,7 @@ func TestEveryKeyHasARowOrderedByWaiters(t *testing.T) {
 		}
 	}
 	out := must(t, at("queue", "stats", "charge-card")...)
-	wants(t, out, "ACTION KEY WAITING", "charge-card acme 2 ", "1/1 3 0", "full 1 at a time, for each shop, up to 10000 wait up to 1h")
+	wantText(t, out, "ACTION KEY WAITING", "charge-card acme 2 ", "1/1 3 0", "full 1 at a time, for each shop, up to 10000 wait up to 1h")
 	if n := strings.Count(out, "\n"); n != 4 {
 		t.Errorf("%d lines:\n%s", n, out)
 	}
@@ -199,7 +199,7 @@ func TestEveryKeyHasARowOrderedByWaiters(t *testing.T) {
 			t.Errorf("%q: code %d, %q, %q", args, code, out, errs)
 		}
 	}
-	wants(t, must(t, at("queue", "list", "charge-card", "--key", "acme")...), "1 b-1", "2 b-3")
+	wantText(t, must(t, at("queue", "list", "charge-card", "--key", "acme")...), "1 b-1", "2 b-3")
 	if code, _, errs := command(t, at("queue", "stats", "charge-card", "--key", "absent")...); code != 1 || !strings.Contains(errs, `no limit in use for key "absent"`) {
 		t.Errorf("code %d, %q", code, errs)
 	}
@@ -209,17 +209,17 @@ func TestEveryKeyHasARowOrderedByWaiters(t *testing.T) {
 }
 
 func TestLimitOfInputsWithoutAKeyDoesNotHideWaitersOfKeys(t *testing.T) {
-	at, running, let := shops(t, pawl.Concurrency(1), pawl.KeyBy("shop"))
+	at, running, finish := shops(t, pawl.Concurrency(1), pawl.KeyBy("shop"))
 	must(t, at("start", "buy", "keyless", "--input", `{"shop":""}`)...)
 	begin(t, running)
-	let <- struct{}{}
+	finish <- struct{}{}
 	must(t, at("start", "buy", "b-0", "--input", `{"shop":"acme"}`)...)
 	begin(t, running)
 	must(t, at("start", "buy", "b-1", "--input", `{"shop":"acme"}`)...)
 	eventually(t, "it waits", func() bool {
 		return strings.Contains(must(t, at("get", "b-1")...), "charge-card (key acme): position 1")
 	})
-	wants(t, must(t, at("queue", "stats", "charge-card")...), "charge-card acme 1 ")
+	wantText(t, must(t, at("queue", "stats", "charge-card")...), "charge-card acme 1 ")
 	for _, args := range [][]string{{"queue", "list", "charge-card"}, {"queue", "clear", "charge-card"}} {
 		if code, out, errs := command(t, at(args...)...); code != 1 || out != "" || !strings.Contains(errs, "charge-card has a limit for each key: choose one, such as --key acme") {
 			t.Errorf("%q: code %d, %q, %q", args, code, out, errs)
@@ -235,7 +235,7 @@ func oddKey(t *testing.T, all []api.QueueStats) string {
 			return q.Key
 		}
 	}
-	t.Fatalf("there is none: %+v", all)
+	t.Fatalf("no such key: %+v", all)
 	return ""
 }
 
@@ -252,14 +252,14 @@ func TestInstanceThatWaitsForItsStartIsPending(t *testing.T) {
 			return code == 0 && strings.Contains(out, "nap: position ")
 		})
 	}
-	wants(t, must(t, at("get", "n-3")...), "orchestration nap", "status pending", "limit nap: position 2 of 3; 1 of 1 slots are in use, since ")
+	wantText(t, must(t, at("get", "n-3")...), "orchestration nap", "status pending", "limit nap: position 2 of 3; 1 of 1 slots are in use, since ")
 	if out := must(t, at("list", "--status", "pending")...); strings.Count(out, "pending") != 3 || strings.Contains(out, "n-1") {
 		t.Errorf("pending:\n%s", out)
 	}
 	if out := must(t, at("list")...); strings.Count(out, "n-") != 4 {
 		t.Errorf("all:\n%s", out)
 	}
-	wants(t, must(t, at("queue", "list", "nap")...), "1 n-2 start", "2 n-3 start", "3 n-4 start")
+	wantText(t, must(t, at("queue", "list", "nap")...), "1 n-2 start", "2 n-3 start", "3 n-4 start")
 	code, out, errs := command(t, at("get", "n-3", "--wait", "--timeout", "1s")...)
 	if code != 1 || out != "" || !strings.Contains(errs, "it waits at the limit of nap") {
 		t.Errorf("a wait that times out: code %d, %q, %q", code, out, errs)
@@ -291,9 +291,9 @@ func TestParentAndChildThatNeedTheSameSlotAreReportedAsDeadlock(t *testing.T) {
 		code, out, _ := command(t, at("get", "n-0")...)
 		return code == 0 && strings.Contains(out, "DEADLOCK")
 	})
-	wants(t, must(t, at("get", "n-0")...), "status pending", "limit nest: position 1 of 1; DEADLOCK: every holder waits for a waiter of this limit, since ")
-	wants(t, must(t, at("get", "n-1")...), "waits for child n-0", "pending, nest: position 1 of 1; DEADLOCK")
-	wants(t, must(t, at("queue", "stats")...), "nest 1 ", " DEADLOCK ")
+	wantText(t, must(t, at("get", "n-0")...), "status pending", "limit nest: position 1 of 1; DEADLOCK: every holder waits for a waiter of this limit, since ")
+	wantText(t, must(t, at("get", "n-1")...), "waits for child n-0", "pending, nest: position 1 of 1; DEADLOCK")
+	wantText(t, must(t, at("queue", "stats")...), "nest 1 ", " DEADLOCK ")
 	code, _, errs := command(t, at("get", "n-1", "--wait", "--timeout", "1s")...)
 	if code != 1 || !strings.Contains(errs, "its child n-0: it waits at the limit of nest, which is DEADLOCKED") {
 		t.Errorf("code %d, %q", code, errs)
@@ -321,11 +321,11 @@ func TestCheckReportsALimitWithAWrongCount(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, out, _ := command(t, "check", "--redis", at)
-	if wants(t, out, "LIMIT FINDING", "nap 2 ", "1 limit: 1 finding"); code != 1 {
+	if wantText(t, out, "LIMIT FINDING", "nap 2 ", "1 limit: 1 finding"); code != 1 {
 		t.Errorf("code %d\n%s", code, out)
 	}
 	code, out, _ = command(t, "check", "--redis", at, "--json")
-	if wants(t, out, `"findings":[],"limits":1,"limit_findings":[{"limit":"nap","rule":"2 `); code != 1 {
+	if wantText(t, out, `"findings":[],"limits":1,"limit_findings":[{"limit":"nap","rule":"2 `); code != 1 {
 		t.Errorf("code %d\n%s", code, out)
 	}
 }
@@ -364,7 +364,7 @@ func TestFirstOfManyWaitersAreShown(t *testing.T) {
 	if err := describe(&b, d, nil); err != nil {
 		t.Fatal(err)
 	}
-	wants(t, b.String(), "waits for 8 activities", "limit charge (key k0): position 1 of 1", "(key k4)", "limit and 3 more", "2 charge charge waits at its limit, position 1 of 1")
+	wantText(t, b.String(), "waits for 8 activities", "limit charge (key k0): position 1 of 1", "(key k4)", "limit and 3 more", "2 charge charge waits at its limit, position 1 of 1")
 	if h := diagnose.OwnObstacle(d); h != "it waits at 8 limits" {
 		t.Errorf("%q", h)
 	}
@@ -379,11 +379,11 @@ func TestFirstOfManyWaitersAreShown(t *testing.T) {
 	}
 	d.Activities = append(d.Activities, client.Activity{Event: 9, Name: "other", Queue: "other", Scheduled: time.UnixMilli(1)})
 	if h := diagnose.OwnObstacle(d); !strings.Contains(h, "no worker has taken its activities from other;") {
-		t.Errorf("an obstacle that an operator can remove comes first: %q", h)
+		t.Errorf("want the obstacle that an operator can remove: %q", h)
 	}
 	d.Activities[2].Worker = "w"
 	if h := diagnose.OwnObstacle(d); h != "" {
-		t.Errorf("a worker runs an activity of it: %q", h)
+		t.Errorf("want no obstacle while a worker runs its activity: %q", h)
 	}
 }
 
@@ -447,7 +447,7 @@ func TestRatesAndLevelsAreParsedFromFlags(t *testing.T) {
 	}
 	for _, text := range []string{"", "100", "100/", "/1s", "0/1s", "-1/1s", "1/0s", "1/-1s", "1/1us", "x/1s", "1/x", "1/1s/2"} {
 		if err := new(per).UnmarshalText([]byte(text)); err == nil {
-			t.Errorf("%q is taken", text)
+			t.Errorf("%q is accepted", text)
 		}
 	}
 	for text, want := range map[string]level{"charge-card": "action:charge-card", "action:global": "action:global", "global": "global", "group:a.b": "group:a.b"} {
@@ -490,7 +490,7 @@ func TestInvalidLimitsExitWithCodeTwo(t *testing.T) {
 		`--concurrency: "0": must be 1 to 2147483647`: {"--concurrency", "0"},
 	} {
 		if _, _, errs := command(t, append([]string{"policy", "set", "x"}, args...)...); !strings.Contains(errs, want) {
-			t.Errorf("%q, not %s", errs, want)
+			t.Errorf("%q, want %s", errs, want)
 		}
 	}
 	if _, _, errs := command(t, "policy", "set", "team:x"); !strings.Contains(errs, "want action:NAME, group:NAME, pause:NAME or global") {

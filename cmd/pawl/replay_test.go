@@ -28,7 +28,7 @@ func TestReplayChecksTheCodeOfABinary(t *testing.T) {
 		t.Errorf("a binary without the code: %d, %q, %q", code, out, errs)
 	}
 	if code, _, errs = command(t, "replay", file, "--binary", self+" --no-such-flag"); code != 1 || !strings.Contains(errs, "no-such-flag") {
-		t.Errorf("a binary that takes no --replay: %d, %q", code, errs)
+		t.Errorf("a binary without --replay: %d, %q", code, errs)
 	}
 }
 

@@ -21,7 +21,7 @@ func TestRunStartsAJobOfAnActivity(t *testing.T) {
 	})}})
 	at := []string{"--nats", nats}
 	double21 := append([]string{"run", "double", "job-1", "--queue", "numbers", "--input", "21", "--wait"}, at...)
-	for range 2 { // the id is that of one job
+	for range 2 { // the second start finds the same job
 		if got := must(t, double21...); got != "42\n" {
 			t.Errorf("%q", got)
 		}

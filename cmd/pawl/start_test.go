@@ -30,14 +30,14 @@ func TestStartAndInputsReportThatTheyHaveNoEffect(t *testing.T) {
 
 	stalled := `unregistered: no orchestration "nowhere"`
 	notes("pawl: n-1 is started and stalled: "+stalled, "start", "nowhere", "n-1")
-	wants(t, must(t, at("get", "n-1")...), "orchestration nowhere", "status pending", "stalled "+stalled)
-	wants(t, must(t, at("list", "--stalled")...), "n-1 ", stalled)
+	wantText(t, must(t, at("get", "n-1")...), "orchestration nowhere", "status pending", "stalled "+stalled)
+	wantText(t, must(t, at("list", "--stalled")...), "n-1 ", stalled)
 	fails("pawl: nothing was started: n-1 is an instance of nowhere that has not begun", "start", "rest", "n-1")
 	if code, _, errs := command(t, at("list")...); code != 0 || errs != "pawl: 1 instance has not begun; \"pawl list --stalled\" shows why\n" {
-		t.Errorf("a list beside an instance that is stalled before its start: code %d, %q", code, errs)
+		t.Errorf("a list with an instance that is stalled before its start: code %d, %q", code, errs)
 	}
 
-	wants(t, must(t, at("start", "rest", "r-2", "--input", `"inn"`, "--wait-started", "--json")...), `{"instance":"r-2","accepted":true,"started":true}`)
+	wantText(t, must(t, at("start", "rest", "r-2", "--input", `"inn"`, "--wait-started", "--json")...), `{"instance":"r-2","accepted":true,"started":true}`)
 	fails("pawl: n-2 has not begun within 200ms", "start", "nowhere", "n-2", "--wait-started", "--timeout", "200ms")
 	for _, flags := range [][]string{{"--wait-started", "--wait"}, {"--timeout", "1s"}} {
 		if code, _, errs := command(t, at(append([]string{"start", "rest"}, flags...)...)...); code != 2 || !strings.Contains(errs, "wait") {
@@ -49,7 +49,7 @@ func TestStartAndInputsReportThatTheyHaveNoEffect(t *testing.T) {
 	notes("pawl: there is no instance x-2", "cancel", "x-2")
 	must(t, at("send", "r-1", "wake", "--by", "ops")...)
 	must(t, at("get", "r-1", "--wait", "--timeout", "30s")...)
-	wants(t, must(t, at("history", "r-1")...), "TIME (UTC)", " 20", "EventReceived wake by ops")
+	wantText(t, must(t, at("history", "r-1")...), "TIME (UTC)", " 20", "EventReceived wake by ops")
 	fails("pawl: nothing was sent: r-1 has ended: completed at 20", "send", "r-1", "wake")
 	fails("pawl: nothing was sent: r-1 has ended", "cancel", "r-1")
 	fails(`{"error":"nothing was sent: r-1 has ended`, "cancel", "r-1", "--json")

@@ -17,7 +17,7 @@ import (
 
 // If stored data does not decode, a command reports it in an error of one line or in a line of its list. The commands do not hang, and other
 // instances are shown.
-func TestCommandsNameWhatCannotBeRead(t *testing.T) {
+func TestCommandsReportUnreadableData(t *testing.T) {
 	nap, wake := pawl.NewOrchestration[pawl.None, pawl.None]("nap"), pawl.NewEvent[pawl.None]("wake")
 	nats, url := harnessAt(t, fleets{orchestrations: []pawl.OrchestrationBinding{
 		nap.Do(func(ctx *pawl.Context, _ pawl.None) (pawl.None, error) { return wake.Receive(ctx) }),
@@ -30,20 +30,20 @@ func TestCommandsNameWhatCannotBeRead(t *testing.T) {
 	rdb := redis.NewClient(o)
 	atEnd(t, rdb.Close)
 	ctx := t.Context()
-	lies := "\x96\x01\x01\xdb\xff\xff\xff\xff00000000" // msgpack with a string of 2^32 bytes
+	overlong := "\x96\x01\x01\xdb\xff\xff\xff\xff00000000" // msgpack with a string of 2^32 bytes
 	text := func(key string) { rdb.Del(ctx, key); rdb.Set(ctx, key, "a text", 0) }
 	spoil := map[string]func(p redisx.Part, id string){
 		"record-type": func(p redisx.Part, id string) { text(p.Instance(id)) },
 		"record-garbage": func(p redisx.Part, id string) {
-			rdb.HSet(ctx, p.Instance(id), "execution", "x", "orig", "\x1b[2J", "end", lies, "ended", "1")
+			rdb.HSet(ctx, p.Instance(id), "execution", "x", "orig", "\x1b[2J", "end", overlong, "ended", "1")
 		},
-		"record-end":    func(p redisx.Part, id string) { rdb.HSet(ctx, p.Instance(id), "status", "failed", "end", lies) },
-		"history-type":  func(p redisx.Part, id string) { text(p.History(id, 1)) },
-		"history-lies":  func(p redisx.Part, id string) { rdb.LSet(ctx, p.History(id, 1), 0, lies) },
-		"inbox-type":    func(p redisx.Part, id string) { text(p.Inbox(id)) },
-		"inbox-garbage": func(p redisx.Part, id string) { rdb.RPush(ctx, p.Inbox(id), "garbage", "s1.2\n1\n"+lies) },
-		"reports-lies":  func(p redisx.Part, id string) { rdb.HSet(ctx, p.Reports(id, 1), "2", strings.Repeat("9", 10_000)) },
-		"stalled-lies":  func(p redisx.Part, id string) { rdb.HSet(ctx, p.Stalled(), id, "{\x1b[2J") },
+		"record-end":       func(p redisx.Part, id string) { rdb.HSet(ctx, p.Instance(id), "status", "failed", "end", overlong) },
+		"history-type":     func(p redisx.Part, id string) { text(p.History(id, 1)) },
+		"history-overlong": func(p redisx.Part, id string) { rdb.LSet(ctx, p.History(id, 1), 0, overlong) },
+		"inbox-type":       func(p redisx.Part, id string) { text(p.Inbox(id)) },
+		"inbox-garbage":    func(p redisx.Part, id string) { rdb.RPush(ctx, p.Inbox(id), "garbage", "s1.2\n1\n"+overlong) },
+		"reports-overlong": func(p redisx.Part, id string) { rdb.HSet(ctx, p.Reports(id, 1), "2", strings.Repeat("9", 10_000)) },
+		"stalled-overlong": func(p redisx.Part, id string) { rdb.HSet(ctx, p.Stalled(), id, "{\x1b[2J") },
 	}
 	ids := slices.Sorted(maps.Keys(spoil))
 	for _, id := range append(ids, "neighbor") {
@@ -62,7 +62,7 @@ func TestCommandsNameWhatCannotBeRead(t *testing.T) {
 		for _, cmd := range []string{"get", "history"} {
 			_, out, errs := command(t, at(cmd, id)...)
 			readable(t, cmd+" "+id, out, errs)
-			if spoiled := strings.HasSuffix(id, "lies") && strings.HasPrefix(id, cmd); spoiled && errs == "" {
+			if spoiled := strings.HasSuffix(id, "overlong") && strings.HasPrefix(id, cmd); spoiled && errs == "" {
 				t.Errorf("%s %s: no error:\n%s", cmd, id, out)
 			}
 		}
@@ -76,7 +76,7 @@ func TestCommandsNameWhatCannotBeRead(t *testing.T) {
 	readable(t, "list --stalled", out, errs)
 	code, out, errs = command(t, "check", "--redis", url)
 	readable(t, "check", out, errs)
-	for _, id := range []string{"record-type", "record-garbage", "record-end", "history-type", "history-lies", "inbox-type", "inbox-garbage"} {
+	for _, id := range []string{"record-type", "record-garbage", "record-end", "history-type", "history-overlong", "inbox-type", "inbox-garbage"} {
 		if !strings.Contains(out+errs, id) {
 			t.Errorf("check does not name %s:\n%s%s", id, out, errs)
 		}

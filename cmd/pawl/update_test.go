@@ -34,7 +34,7 @@ func TestUnansweredUpdateReportsItsReasonAndHowToWaitLonger(t *testing.T) {
 			t.Errorf("update with start: %q", got)
 		}
 	}
-	wants(t, must(t, at("list", "--where", "tenant = acme")...), "v-1 vote")
+	wantText(t, must(t, at("list", "--where", "tenant = acme")...), "v-1 vote")
 
 	var errs string
 	t.Cleanup(func() {
@@ -51,12 +51,12 @@ func TestUnansweredUpdateReportsItsReasonAndHowToWaitLonger(t *testing.T) {
 		})
 	}
 	must(t, at("pause", "v-1", "--reason", "recount")...)
-	wants(t, must(t, at("list", "--status", "paused")...), "v-1 vote")
+	wantText(t, must(t, at("list", "--status", "paused")...), "v-1 vote")
 	waits("v-1 has not answered within 500ms: it is paused by ", "update", "v-1", "cast", "3")
-	wants(t, errs, "recount", `"pawl update v-1 cast --update-id u-1" waits for its answer`)
+	wantText(t, errs, "recount", `"pawl update v-1 cast --update-id u-1" waits for its answer`)
 	must(t, at("resume", "v-1")...)
 	if got := must(t, at("update", "v-1", "cast", "--update-id", "u-1")...); got != "10\n" {
-		t.Errorf("the update that was open: %q", got)
+		t.Errorf("the open update: %q", got)
 	}
 	waits("v-2 has not answered within 500ms: it is stalled: not-started: inputs came before a start of this instance", "update", "v-2", "cast", "3")
 

@@ -19,7 +19,7 @@ func TestAbandonedActivityIsInItsHistoryAndInTheListOfWorkers(t *testing.T) {
 		deaf    = pawl.NewOrchestration[pawl.None, pawl.None]("deaf")
 		listen  = pawl.NewActivity[pawl.None, pawl.None]("listen", pawl.Queue("ears"))
 		never   = pawl.NewActivity[pawl.None, pawl.None]("never")
-		let     = make(chan struct{}) // the activity go
+		end     = make(chan struct{}) // ends the activity
 		hearing = make(chan struct{})
 	)
 	nats := harness(t, fleets{
@@ -29,12 +29,12 @@ func TestAbandonedActivityIsInItsHistoryAndInTheListOfWorkers(t *testing.T) {
 		})},
 		activities: []pawl.ActivityBinding{listen.Do(func(context.Context, pawl.None) (pawl.None, error) {
 			close(hearing)
-			<-let
+			<-end
 			return pawl.None{}, nil
 		})},
 		grace: 50 * time.Millisecond, maxAbandoned: 5,
 	})
-	release := sync.OnceFunc(func() { close(let) })
+	release := sync.OnceFunc(func() { close(end) })
 	t.Cleanup(release)
 	at := func(args ...string) []string { return append(args, "--nats", nats) }
 	must(t, at("start", "deaf", "d-1")...)
@@ -43,19 +43,19 @@ func TestAbandonedActivityIsInItsHistoryAndInTheListOfWorkers(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Fatal("the activity was not started")
 	}
-	wants(t, must(t, at("workers")...), "NAME HOST PID UP RUNNING ABANDONED QUEUES", "w-1", "1 0 ears")
+	wantText(t, must(t, at("workers")...), "NAME HOST PID UP RUNNING ABANDONED QUEUES", "w-1", "1 0 ears")
 	must(t, at("cancel", "d-1", "--reason", "it is deaf")...)
 	eventually(t, "it is abandoned", func() bool { return strings.Contains(must(t, at("history", "d-1")...), "abandoned") })
 
 	history := must(t, at("history", "d-1")...)
-	wants(t, history, "ActivityCancelRequested", ": it is deaf → abandoned after ", " on w-1")
+	wantText(t, history, "ActivityCancelRequested", ": it is deaf → abandoned after ", " on w-1")
 	for line := range strings.Lines(history) {
 		if strings.Contains(line, "→") != strings.Contains(line, "abandoned") {
-			t.Errorf("a report behind another event: %s", line)
+			t.Errorf("a report on another event: %s", line)
 		}
 	}
-	wants(t, must(t, at("history", "d-1", "--json")...), `"kind":"ActivityCancelRequested"`, `"report":{"how":"abandoned","after_ms":`, `,"worker":"w-1","at":"20`)
-	wants(t, must(t, at("workers")...), "w-1", "0 1 ears", "ABANDONED INSTANCE WORKER FOR", "listen d-1 w-1")
+	wantText(t, must(t, at("history", "d-1", "--json")...), `"kind":"ActivityCancelRequested"`, `"report":{"how":"abandoned","after_ms":`, `,"worker":"w-1","at":"20`)
+	wantText(t, must(t, at("workers")...), "w-1", "0 1 ears", "ABANDONED INSTANCE WORKER FOR", "listen d-1 w-1")
 	var w api.Worker
 	if err := json.Unmarshal([]byte(must(t, at("workers", "--json")...)), &w); err != nil {
 		t.Fatal(err)
@@ -66,15 +66,15 @@ func TestAbandonedActivityIsInItsHistoryAndInTheListOfWorkers(t *testing.T) {
 	if !strings.Contains(w.Abandoned[0].Stack, "TestAbandonedActivityIsInItsHistoryAndInTheListOfWorkers") {
 		t.Errorf("the stack does not name the activity's function: %q", w.Abandoned[0].Stack)
 	}
-	wants(t, must(t, at("health")...), "master", "AOF", "PAWL-default-INPUTS: ")
-	wants(t, must(t, at("drain", "w-1")...), "w-1: takes no more tasks")
-	wants(t, must(t, at("workers")...), "w-1 is not ready: worker: drained")
+	wantText(t, must(t, at("health")...), "master", "AOF", "PAWL-default-INPUTS: ")
+	wantText(t, must(t, at("drain", "w-1")...), "w-1: takes no more tasks")
+	wantText(t, must(t, at("workers")...), "w-1 is not ready: worker: drained")
 	release()
-	eventually(t, "the activity is over before its worker stops", func() bool { return strings.Contains(must(t, at("workers", "--json")...), `"abandoned":[]`) })
+	eventually(t, "the activity has returned before its worker stops", func() bool { return strings.Contains(must(t, at("workers", "--json")...), `"abandoned":[]`) })
 }
 
 func TestProblemsOfAWorkerAreListedBelowTheTable(t *testing.T) {
-	busy := client.WorkerInfo{Name: "w-1", Queues: []string{strings.Repeat("a", 30), strings.Repeat("b", 28), "c", "d"}, NotReady: "NATS is\naway", LastError: "claim: timeout", LastErrorAt: time.Now()}
+	busy := client.WorkerInfo{Name: "w-1", Queues: []string{strings.Repeat("a", 30), strings.Repeat("b", 28), "c", "d"}, NotReady: "NATS is\nunreachable", LastError: "claim: timeout", LastErrorAt: time.Now()}
 	for range maxAbandonedShown + 3 {
 		busy.Abandoned = append(busy.Abandoned, client.RunningActivity{Activity: "listen", Instance: "d-1", Since: time.UnixMilli(1)})
 	}
@@ -82,15 +82,15 @@ func TestProblemsOfAWorkerAreListedBelowTheTable(t *testing.T) {
 	if err := showWorkers(&b, []client.WorkerInfo{busy, {Name: "w-2"}}); err != nil {
 		t.Fatal(err)
 	}
-	wants(t, b.String(), "w-1", "23", "bbb and 2 more", "w-2", "ABANDONED INSTANCE", "listen d-1 w-1", "and 3 more w-1",
-		"w-1 is not ready: NATS is; away", "w-1 latest error, ", "ago: claim: timeout")
+	wantText(t, b.String(), "w-1", "23", "bbb and 2 more", "w-2", "ABANDONED INSTANCE", "listen d-1 w-1", "and 3 more w-1",
+		"w-1 is not ready: NATS is; unreachable", "w-1 latest error, ", "ago: claim: timeout")
 	if n := strings.Count(b.String(), "listen"); n != maxAbandonedShown {
 		t.Errorf("%d are listed:\n%s", n, b.String())
 	}
 
 	b.Reset()
 	if err := showWorkers(&b, []client.WorkerInfo{{Name: "w-2"}}); err != nil || strings.Count(b.String(), "\n") != 2 {
-		t.Errorf("nothing is wrong, and the table is all:\n%s%v", b.String(), err)
+		t.Errorf("want only the table without problems:\n%s%v", b.String(), err)
 	}
 }
 

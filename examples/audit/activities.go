@@ -7,12 +7,12 @@ import (
 	"github.com/pawlrun/pawl"
 )
 
-// Orchestrations is what an orchestrator needs to run audits.
+// Orchestrations returns the bindings of an orchestrator that runs audits.
 func Orchestrations() []pawl.OrchestrationBinding {
 	return []pawl.OrchestrationBinding{Audit.Do(Orchestrate)}
 }
 
-// Activities is what a worker needs to run audits.
+// Activities returns the bindings of a worker that runs audits.
 func Activities() []pawl.ActivityBinding {
 	return []pawl.ActivityBinding{
 		ListPackages.Do(listPackages),

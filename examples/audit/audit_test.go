@@ -51,7 +51,7 @@ func TestAuditReportsEveryPackageInOrder(t *testing.T) {
 		}
 	}
 	if left, _ := filepath.Glob(filepath.Join(out, ".*")); len(left) > 0 {
-		t.Errorf("left behind: %v", left)
+		t.Errorf("leftovers: %v", left)
 	}
 }
 

@@ -1,15 +1,14 @@
 package audit
 
-// MaxPackages is how many packages one audit takes: each makes two events, and an
-// execution has room for 100,000.
+// MaxPackages is the maximum number of packages of an audit: each adds two history events, and an execution holds 100,000.
 const MaxPackages = 45_000
 
 const (
 	maxOffenders = 20
-	maxPartBytes = 256 << 10 // half of what one payload may hold
+	maxPartBytes = 256 << 10 // half of the maximum payload
 )
 
-// Totals is what an audit adds up.
+// Totals are the sums over all packages of an audit.
 type Totals struct {
 	Packages   int       `json:"packages"`
 	Files      int       `json:"files"`
@@ -22,7 +21,7 @@ type Totals struct {
 	Offenders  []Hotspot `json:"offenders,omitempty"`
 }
 
-// Add counts one package's summary in. Its order does not matter.
+// Add adds the summary of one package, in any order.
 func (t *Totals) Add(s Summary) {
 	t.Packages++
 	t.Files += s.Files
@@ -41,8 +40,7 @@ type Part struct {
 	Summaries []Summary `json:"summaries,omitempty"`
 }
 
-// Split cuts an audit's findings into parts, in order. The same findings are cut in
-// the same places. There is always at least one part.
+// Split divides an audit's findings into parts, in order and deterministically. There is always at least one part.
 func Split(problems []Problem, summaries []Summary) []Part {
 	parts, size := []Part{{}}, 0
 	room := func(n int) *Part {

@@ -110,7 +110,7 @@ func (s *Summary) problem(rel string, err error) {
 	s.Problems = append(s.Problems, Problem{Path: rel, Text: clip(err.Error())})
 }
 
-// read gives a file's content and its lines. With an error the lines are those that could be counted.
+// read returns the content of a file and its number of lines. With an error, it returns the number of lines that it could count.
 func read(full string) (src []byte, lines int, err error) {
 	info, err := os.Stat(full)
 	if err != nil {
@@ -156,7 +156,7 @@ func countLines(r io.Reader) int {
 	return n
 }
 
-// syntax shortens a parser's list of errors to the first, with its place in the file.
+// syntax shortens a parser's list of errors to the first, with its line.
 func syntax(err error) error {
 	list, ok := errors.AsType[scanner.ErrorList](err)
 	if !ok || len(list) == 0 {
@@ -169,7 +169,7 @@ func syntax(err error) error {
 	return errors.New(text)
 }
 
-// marks counts TODO and FIXME as words of their own.
+// marks counts the words TODO and FIXME.
 func marks(c *ast.CommentGroup) int {
 	n := 0
 	for _, line := range c.List {
@@ -194,7 +194,7 @@ func countWords(text string) int {
 	return n
 }
 
-// worst sorts by descending complexity, then by place, and keeps the first n.
+// worst sorts by descending complexity, then by location, and keeps the first n.
 func worst(h []Hotspot, n int) []Hotspot {
 	slices.SortFunc(h, func(a, b Hotspot) int {
 		if a.Complexity != b.Complexity {

@@ -110,8 +110,8 @@ func TestPipeNamedLikeAGoFileIsNotRead(t *testing.T) {
 }
 
 func TestMissingPackageIsNamed(t *testing.T) {
-	s := Inspect(t.TempDir(), "gone")
-	if s.Package != "gone" || s.Files != 0 || len(s.Problems) != 1 || s.Problems[0].Path != "gone" {
+	s := Inspect(t.TempDir(), "missing")
+	if s.Package != "missing" || s.Files != 0 || len(s.Problems) != 1 || s.Problems[0].Path != "missing" {
 		t.Errorf("%+v", s)
 	}
 }

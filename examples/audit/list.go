@@ -69,8 +69,8 @@ func ListPage(dir, after string, limit int) (Page, error) {
 	return l.page, nil
 }
 
-// resume splits the place where the last page ended. A nil slice means that nothing
-// was listed yet; an empty one that the directory itself was the last entry.
+// resume splits the path at which the last page ended. A nil slice means the beginning; an empty one, that the directory itself was the
+// last entry.
 func resume(after string) []string {
 	switch after {
 	case "":
@@ -88,9 +88,8 @@ type lister struct {
 	bytes int
 }
 
-// walk visits rel and what is below it and reports whether to go on. A directory
-// comes before those below it; siblings come in the order of their names. rest is
-// what is left of the resume point, which lies at or below rel: nil if it does not.
+// walk visits rel and its subdirectories in the order of their names, and reports whether to continue. rest is the remaining path from rel
+// to the directory at which to resume, or nil if that is not rel or below it.
 func (l *lister) walk(rel string, rest []string) bool {
 	entries, err := os.ReadDir(filepath.Join(l.root, filepath.FromSlash(rel)))
 	if err != nil && rest == nil && !l.add(rel, plain(err)) {
@@ -135,12 +134,10 @@ func (l *lister) add(rel string, err error) bool {
 	return false
 }
 
-// ignored reports whether a directory of that name holds other people's code, or code
-// that is data. Generators below _asm and the like are code of the tree, and counted.
+// ignored reports whether a directory of that name holds third-party code or test data. Generators, such as those below _asm, are counted.
 func ignored(name string) bool { return name == "testdata" || name == "vendor" }
 
-// isGoFile takes anything but a directory: what is not a file after all (a broken
-// link, a socket) is named by Inspect.
+// isGoFile accepts everything except directories. Inspect reports entries that are not files, such as broken links and sockets.
 func isGoFile(e fs.DirEntry) bool {
 	return !e.IsDir() && strings.HasSuffix(e.Name(), ".go")
 }

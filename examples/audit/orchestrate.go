@@ -11,7 +11,7 @@ import (
 
 const defaultParallel = 64
 
-// Orchestrate is the order of things: see the package's comment.
+// Orchestrate runs the steps that the package comment lists.
 func Orchestrate(ctx *pawl.Context, in Request) (Result, error) {
 	list, err := listAll(ctx, in.Dir)
 	if err != nil {
@@ -83,5 +83,5 @@ func report(ctx *pawl.Context, in Request, problems []Problem, summaries []Summa
 	return file, err
 }
 
-// patient is for what touches the disk: it may be full for a moment, or away.
+// patient is the policy for activities that write to the disk, which may be full or unavailable for a short time.
 func patient() pawl.Retry { return pawl.Retry{Attempts: 4, Initial: 200 * time.Millisecond} }

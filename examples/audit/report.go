@@ -11,7 +11,7 @@ import (
 	"text/tabwriter"
 )
 
-// The files of a report, in the directory that was asked for.
+// The files of a report, in the requested directory.
 const (
 	ReportFile = "report.json"
 	TableFile  = "report.txt"
@@ -124,8 +124,8 @@ func (r Report) problems(p func(string, ...any)) {
 	}
 }
 
-// replace writes a file aside and renames it, so that a reader sees the old one or
-// the new one. What a crash leaves behind lies among the parts, and goes with them.
+// replace writes a temporary file and renames it, so that readers see either the old or the new content. A file that a crash leaves is among
+// the parts, and is removed with them.
 func (s Spool) replace(name string, write func(io.Writer) error) error {
 	if err := os.MkdirAll(s.parts(), 0o750); err != nil {
 		return fmt.Errorf("audit: make room for the report: %w", err)

@@ -50,7 +50,7 @@ func TestReportHasThePackagesInOrderAndTheirSum(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !reflect.DeepEqual(r.Packages, all) || !reflect.DeepEqual(r.Problems, list.Problems) {
-		t.Errorf("the report does not hold what was found: %s", b)
+		t.Errorf("the report lacks findings: %s", b)
 	}
 	table, err := os.ReadFile(filepath.Join(s.Out, TableFile))
 	if err != nil {
@@ -59,7 +59,7 @@ func TestReportHasThePackagesInOrderAndTheirSum(t *testing.T) {
 	golden(t, "table.golden", table)
 	left, err := os.ReadDir(s.Out)
 	if err != nil || len(left) != 2 {
-		t.Errorf("left behind: %v, %v", left, err)
+		t.Errorf("leftovers: %v, %v", left, err)
 	}
 }
 
@@ -81,7 +81,7 @@ func TestStepsOfAReportMayBeRepeatedConcurrently(t *testing.T) {
 		t.Errorf("a report without its parts: %v", err)
 	}
 	if _, err := os.Stat(filepath.Join(s.Out, ReportFile)); err != nil {
-		t.Errorf("the late repeat took the report away: %v", err)
+		t.Errorf("the late repeat removed the report: %v", err)
 	}
 }
 
@@ -124,6 +124,6 @@ func TestFindingsAreSplitIntoPartsThatFitAndLoseNothing(t *testing.T) {
 		t.Errorf("%d summaries in %d parts, want %d", len(got), len(parts), len(all))
 	}
 	if n := len(Split(nil, nil)); n != 1 {
-		t.Errorf("nothing makes %d parts", n)
+		t.Errorf("no findings make %d parts", n)
 	}
 }

@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 	}
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		if left, err := os.ReadDir(dir); code == 0 && (err != nil || len(left) > 0) {
-			fmt.Fprintln(os.Stderr, "left behind:", left, err)
+			fmt.Fprintln(os.Stderr, "leftovers:", left, err)
 			code = 1
 		}
 		_ = os.RemoveAll(dir)
@@ -69,7 +69,7 @@ func command(t *testing.T, args ...string) (*Command, error) {
 	return &c.Bench, err
 }
 
-// measure runs a scenario and decodes its results, an object per line.
+// measure runs a scenario and decodes its results, one object per line.
 func measure[R any](t *testing.T, args ...string) (results []R, keys map[string]any) {
 	t.Helper()
 	c, err := command(t, append(args, "--json")...)
@@ -113,7 +113,7 @@ func TestBenchAgainstFleetRemovesItsInstances(t *testing.T) {
 		}
 	}
 	for d, err := range d.c.List(t.Context(), client.ListOptions{}) {
-		t.Errorf("left behind: %s, %v", d.Instance, err)
+		t.Errorf("leftover: %s, %v", d.Instance, err)
 	}
 }
 
@@ -205,11 +205,11 @@ func TestUpdatesAreComparedWithTheExecutionsOfTheirInstances(t *testing.T) {
 		lost, doubled     int
 	}{
 		{"each once", []int{1, 2, 2, 1}, []int{2, 2}, 0, 0},
-		{"without an answer, executed", []int{1, 1, 0, 2}, []int{2, 2}, 1, 1},
+		{"executed without an answer", []int{1, 1, 0, 2}, []int{2, 2}, 1, 1},
 		{"not executed", []int{1, 1, 0, 2}, []int{1, 2}, 1, 0},
-		{"two with the answer of one", []int{1, 1, 1, 2}, []int{1, 2}, 1, 0},
+		{"two with the same answer", []int{1, 1, 1, 2}, []int{1, 2}, 1, 0},
 		{"one executed twice", []int{1, 1, 3, 2}, []int{3, 2}, 0, 1},
-		{"an answer of no execution", []int{1, 1, 3, 2}, []int{2, 2}, 1, 1},
+		{"an answer without an execution", []int{1, 1, 3, 2}, []int{2, 2}, 1, 1},
 	} {
 		if lost, doubled := compareUpdates(c.answers, c.executed); lost != c.lost || doubled != c.doubled {
 			t.Errorf("%s: %d lost, %d doubled", c.name, lost, doubled)
@@ -222,7 +222,7 @@ func TestBenchListMeasuresPagesAndCounts(t *testing.T) {
 	results, _ := measure[listResult](t, "list", "--instances", "2000")
 	want := map[string]int{"all": 2400, "one-term": 2, "two-terms": 1, "three-terms": 2, "range": 0}
 	last := len(results) - 1
-	if r := results[last]; r.Scenario != "attributes" { // beside instances without
+	if r := results[last]; r.Scenario != "attributes" { // with further instances that have none
 		t.Errorf("the last result is %+v", r)
 	}
 	for _, r := range results[:last] {
@@ -335,7 +335,7 @@ func TestBenchCancelMeasuresCommitOfManyCancellations(t *testing.T) {
 	}
 }
 
-func TestCancellationWithoutHintsIsNoticedByRenewal(t *testing.T) {
+func TestCancellationWithoutHintsIsDetectedByRenewal(t *testing.T) {
 	t.Parallel()
 	results, _ := measure[cancelResult](t, "cancel", "--instances", "8", "--no-hints")
 	const renewal = 10 * time.Second / 3
@@ -372,8 +372,8 @@ func TestBenchRecoverMeasuresHandover(t *testing.T) {
 func TestRecoveryIsMeasuredFromTheEndOfTheFault(t *testing.T) {
 	at := func(ms int) time.Time { return time.UnixMilli(int64(ms)) }
 	cs := []*canary{
-		{began: at(0), ended: at(900)},                                  // over before
-		{began: at(500), ended: at(1200), runs: 150 * time.Millisecond}, // under way: 200 ms, 150 of them its own
+		{began: at(0), ended: at(900)},                                  // ended before
+		{began: at(500), ended: at(1200), runs: 150 * time.Millisecond}, // during the end of the fault: 200 ms, of which it runs for 150
 		{began: at(1100), ended: at(1130), err: errors.New("")},
 		{began: at(1100), ended: at(1110)},
 	}
@@ -449,7 +449,7 @@ func TestJoinCostIsProportionalToWidth(t *testing.T) {
 		}
 		t.Log(costs)
 	}
-	t.Error("a join of 10,000 costs more than twenty times one of 1,000, as one whose cost is quadratic does: a hundred times")
+	t.Error("a join of 10,000 costs more than twenty times a join of 1,000; a quadratic cost would be a hundred times")
 }
 
 func TestTurnMakesFewAllocations(t *testing.T) {

@@ -126,7 +126,7 @@ func TestBatchFormsKeepWhatWasEntered(t *testing.T) {
 		t.Errorf("from another site: %d", w.StatusCode)
 	}
 	for range h.client.Batches(t.Context(), 10) {
-		t.Error("a batch was begun")
+		t.Error("a batch was started")
 	}
 	h.status("long-1", client.Running)
 }

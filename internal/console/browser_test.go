@@ -137,9 +137,9 @@ func TestConsoleInABrowser(t *testing.T) {
 		name string
 		test func(*harness, *browser)
 	}{
-		{"every screen is sound", everyScreenIsSound}, {"changes appear by themselves", changesAppear}, {"changes appear at once", changesAppearAtOnce},
+		{"every screen passes the audit", everyScreenPasses}, {"changes appear without a reload", changesAppear}, {"changes appear at once", changesAppearAtOnce},
 		{"many instances are changed at once", manyAreChanged}, {"the filter is completed", filterIsCompleted}, {"schedules are operated", schedulesAreOperated},
-		{"a job is run and shown as one", jobIsRun}, {"workers show what they run", workersAreShown}, {"lists have facets, columns and views", listsAreViews}, {"what is stalled is tried again and dropped", stalledIsDropped}, {"a policy is previewed", policyIsPreviewed}, {"an instance is started like another", startedLike},
+		{"a job is run and shown as a job", jobIsRun}, {"workers show their running activities", workersAreShown}, {"lists have facets, columns and views", listsAreViews}, {"stalled instances are requeued and dropped", stalledIsDropped}, {"a policy is previewed", policyIsPreviewed}, {"an instance is started with the input of another", startedWithInput},
 		{"an instance is operated", instanceIsOperated}, {"updates and queries are answered", updatesAreAnswered}, {"an action is paused", actionIsPaused},
 		{"the note of a refused input is removed", refusedIsForgotten}, {"an instance is imported", instanceIsImported}, {"batches are operated", batchesAreOperated}, {"pages need no scripts", withoutScripts},
 	} {
@@ -153,7 +153,7 @@ func TestConsoleInABrowser(t *testing.T) {
 	}
 }
 
-func everyScreenIsSound(h *harness, b *browser) {
+func everyScreenPasses(h *harness, b *browser) {
 	for name, path := range screens {
 		b.size(1280, 800)
 		b.colors("light")
@@ -185,11 +185,11 @@ func everyScreenIsSound(h *harness, b *browser) {
 	b.open("/")
 	b.run(chromedp.KeyEvent(kb.Tab))
 	if first := b.eval(`document.activeElement.textContent`); first != "Skip to content" {
-		h.Errorf("the first stop of the keyboard is %q", first)
+		h.Errorf("the first element with the keyboard focus is %q", first)
 	}
 	b.run(chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Tab))
 	if third := b.eval(`document.activeElement.textContent`); third != "Home" {
-		h.Errorf("the third stop of the keyboard is %q", third)
+		h.Errorf("the third element with the keyboard focus is %q", third)
 	}
 
 	b.run(chromedp.KeyEvent("?"), visible("dialog kbd"), chromedp.KeyEvent("?"), chromedp.WaitNotPresent(chromedp.CSS("dialog")))
@@ -277,7 +277,7 @@ func changesAppear(h *harness, b *browser) {
 	check(h.TB, err)
 	h.Logf("on the screen %d ms after the commit", at-d.Updated.UnixMilli())
 	if got := b.eval(`[document.body.dataset.same, document.querySelector(".events details").open, performance.getEntriesByType("navigation").length].join()`); got != "yes,true,1" {
-		h.Errorf("the page was loaded again, or an open detail was closed: %s", got)
+		h.Errorf("the page was reloaded, or an open detail was closed: %s", got)
 	}
 	b.run(click("nav [data-key=i]"), visible(".facets"), visible("#live:not(:empty)"))
 	start("order-later")
@@ -427,7 +427,7 @@ func schedulesAreOperated(h *harness, b *browser) {
 	b.open("/schedules")
 	b.run(visible(`tr[data-row="nightly"]`), click(`tr[data-row="nightly"] a`), visible(`.head a[href$="/delete"]`), click(`.head a[href$="/delete"]`), visible("button.danger"), click("button.danger"), visible(".head a.main"))
 	if _, err := h.client.DescribeSchedule(h.Context(), "nightly"); !errors.Is(err, client.ErrNoSchedule) {
-		h.Errorf("it was not deleted: %v", err)
+		h.Errorf("the schedule was not deleted: %v", err)
 	}
 }
 
@@ -494,7 +494,7 @@ func policyIsPreviewed(h *harness, b *browser) {
 }
 
 // The start form can copy the input of another instance.
-func startedLike(h *harness, b *browser) {
+func startedWithInput(h *harness, b *browser) {
 	b.open("/instances/order-42")
 	b.run(click(`.head a[href^="/start?like"]`), visible("#input"), fill("#id", "order-again"), click("form button.main"), visible(".head .pill"))
 	h.until("order-again waits for its event", func(d client.Description) bool { return d.Events == 5 && len(d.Activities) == 0 }, "order-again")
@@ -551,7 +551,7 @@ func updatesAreAnswered(h *harness, b *browser) {
 	check(h.TB, err)
 	_, err = client.SendUpdate(h.Context(), h.client, offer, "lamp-9", "ask", client.UpdateID("k-9"))
 	check(h.TB, err)
-	h.until("it waits for a person", func(d client.Description) bool { return len(d.OpenUpdates) == 1 && len(d.AwaitedUpdates) == 1 }, "lamp-9")
+	h.until("it waits for a decision", func(d client.Description) bool { return len(d.OpenUpdates) == 1 && len(d.AwaitedUpdates) == 1 }, "lamp-9")
 	b.open("/updates?where=id+starts+lamp-9")
 	b.run(click(`tr[data-row^="lamp-9 "] a[href$="/update?name=decide"]`), visible("#data"), fill("#data", `"25"`), click("form button.main"), visible("#answer"))
 	if answer, err := client.Update(h.Context(), h.client, offer, "lamp-9", "ask", client.UpdateID("k-9")); err != nil || answer != "sold for 25" {

@@ -25,9 +25,9 @@ func parseColor(t *testing.T, hex string) (c color) {
 }
 
 // over returns the color that results if c, at an opacity, is painted over another color.
-func (c color) over(behind color, opacity float64) (mixed color) {
+func (c color) over(background color, opacity float64) (mixed color) {
 	for i := range c {
-		mixed[i] = c[i]*opacity + behind[i]*(1-opacity)
+		mixed[i] = c[i]*opacity + background[i]*(1-opacity)
 	}
 	return mixed
 }
@@ -70,15 +70,15 @@ func TestColorsHaveContrast(t *testing.T) {
 				t.Errorf("%s: %s has a contrast of %.2f, want %.1f", name, what, got, least)
 			}
 		}
-		for _, behind := range []string{"bg", "panel", "soft"} {
+		for _, background := range []string{"bg", "panel", "soft"} {
 			for _, text := range []string{"text", "mute", "accent", "run", "wait", "ok", "bad", "gone"} {
-				want(text+" on "+behind, contrast(of[text], of[behind]), 4.5)
+				want(text+" on "+background, contrast(of[text], of[background]), 4.5)
 				if text != "accent" && text != "text" { // pills do not use these colors
-					want("a pill of "+text+" on "+behind, contrast(of[text], of[text].over(of[behind], percent/100)), 4.5)
+					want("a pill of "+text+" on "+background, contrast(of[text], of[text].over(of[background], percent/100)), 4.5)
 				}
 			}
-			want("edge on "+behind, contrast(of["edge"], of[behind]), 3)
-			want("the focus ring on "+behind, contrast(of["accent"], of[behind]), 3)
+			want("edge on "+background, contrast(of["edge"], of[background]), 3)
+			want("the focus ring on "+background, contrast(of["accent"], of[background]), 3)
 		}
 		want("on on accent", contrast(of["on"], of["accent"]), 4.5)
 		want("on on bad", contrast(of["on"], of["bad"]), 4.5)

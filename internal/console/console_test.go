@@ -104,7 +104,7 @@ func TestRolesDecideWhatIsShownAndPermitted(t *testing.T) {
 	if w, body := h.do("POST", "/instances/order-1/send", url.Values{"name": {"approved"}, "data": {"finance"}}.Encode(), "Cookie", as["operator"]); w.StatusCode != http.StatusBadRequest || !strings.Contains(body, "not JSON") {
 		t.Errorf("data that is not JSON: %d", w.StatusCode)
 	}
-	h.until("nothing has changed", func(d client.Description) bool { return d.Ended.IsZero() }, "order-1")
+	h.until("the instance is unchanged", func(d client.Description) bool { return d.Ended.IsZero() }, "order-1")
 }
 
 // The home page and its assets are small, are served quickly, and load nothing that is not embedded.
@@ -172,10 +172,10 @@ func TestHomeReportsFailuresRatesAndWorkers(t *testing.T) {
 	h.status("done-1", client.Completed)
 	_, empty := h.do("GET", "/", "")
 	if strings.Contains(empty, "Longest without a change") {
-		t.Error("instances that have ended wait")
+		t.Error("ended instances are listed as waiting")
 	}
 	if !strings.Contains(empty, "Waiting for their answers") || !strings.Contains(empty, `data-later="600"`) {
-		t.Error("the first page has waited for the workers")
+		t.Error("the first page waited for the workers")
 	}
 	check(t, h.client.CreateSchedule(t.Context(), "nightly", client.Schedule{
 		Times: client.Times{Cron: []string{"@every 24h"}}, Run: &client.Job{Activity: reserve.Name()},
@@ -214,7 +214,7 @@ func TestHomeReportsFailuresRatesAndWorkers(t *testing.T) {
 		t.Errorf("five times to count from: %v", err)
 	}
 	if strings.Index(first, "Needs attention") > strings.Index(first, `class="tiles"`) {
-		t.Error("what needs attention is not first")
+		t.Error("problems are not listed first")
 	}
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -261,7 +261,7 @@ func TestLongHistoryIsLoadedByRange(t *testing.T) {
 	for range n - 1 {
 		check(t, client.Send(t.Context(), h.client, approved, "long-1", "x"))
 	}
-	h.until("all events are there", func(d client.Description) bool { return d.Events == n }, "long-1")
+	h.until("all events are recorded", func(d client.Description) bool { return d.Events == n }, "long-1")
 	_, last := h.do("GET", "/instances/long-1", "")
 	_, first := h.do("GET", "/instances/long-1?after=0", "")
 	for id, page := range map[string]string{`id="e250"`: last, `id="e151"`: last, `id="e1"`: first, `id="e100"`: first} {
@@ -270,7 +270,7 @@ func TestLongHistoryIsLoadedByRange(t *testing.T) {
 		}
 	}
 	if strings.Contains(last, `id="e150"`) || strings.Contains(first, `id="e101"`) || strings.Count(last, `class="lane"`) > 100 {
-		t.Error("a page has more than its range")
+		t.Error("a page exceeds its range")
 	}
 	if !strings.Contains(last, "<pre>250</pre>") {
 		t.Error("the input is missing on the last page")

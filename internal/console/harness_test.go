@@ -156,7 +156,7 @@ func newHarness(t testing.TB, a access.Policy) *harness {
 	handler := gateway.New(gateway.Config{
 		Client: func() *client.Client { return fleet.Client }, Access: a,
 		Faults: &console.Faults{Counts: func() console.FaultCounts { return console.FaultCounts{Instances: 21, Activities: 600} }, List: []console.Fault{
-			{ID: "worker", Name: "Kill a worker", Text: "A worker is started beside the others and killed while it runs activities.", Do: func(context.Context, *client.Client) (string, error) {
+			{ID: "worker", Name: "Kill a worker", Text: "An additional worker is started, and killed while it runs activities.", Do: func(context.Context, *client.Client) (string, error) {
 				return "w-2 (process 4711) was killed while it ran 6 activities.", nil
 			}},
 		}},

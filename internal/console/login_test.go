@@ -32,9 +32,9 @@ type issuer struct {
 	testing.TB
 	oidctest.Server
 
-	url  string
-	key  *rsa.PrivateKey
-	asks url.Values // parameters of the latest sign-in
+	url     string
+	key     *rsa.PrivateKey
+	request url.Values // parameters of the latest sign-in
 
 	id, access map[string]any // additional claims; nil: no access token
 	state      string         // replaces the requested state
@@ -58,27 +58,27 @@ func newIssuer(t *testing.T) *issuer {
 }
 
 func (i *issuer) auth(w http.ResponseWriter, r *http.Request) {
-	i.asks = r.URL.Query()
-	answer := url.Values{"state": {i.asks.Get("state")}, "code": {"code-1"}}
+	i.request = r.URL.Query()
+	answer := url.Values{"state": {i.request.Get("state")}, "code": {"code-1"}}
 	if i.state != "" {
 		answer.Set("state", i.state)
 	}
 	if i.refuses != "" {
 		answer.Set("error", i.refuses)
 	}
-	http.Redirect(w, r, i.asks.Get("redirect_uri")+"?"+answer.Encode(), http.StatusFound)
+	http.Redirect(w, r, i.request.Get("redirect_uri")+"?"+answer.Encode(), http.StatusFound)
 }
 
 func (i *issuer) token(w http.ResponseWriter, r *http.Request) {
 	sum := sha256.Sum256([]byte(r.PostFormValue("code_verifier")))
 	id, secret, _ := r.BasicAuth()
-	if r.PostFormValue("code") != "code-1" || base64.RawURLEncoding.EncodeToString(sum[:]) != i.asks.Get("code_challenge") || id != "console" || secret != "client-secret" {
+	if r.PostFormValue("code") != "code-1" || base64.RawURLEncoding.EncodeToString(sum[:]) != i.request.Get("code_challenge") || id != "console" || secret != "client-secret" {
 		w.WriteHeader(http.StatusUnauthorized)
 		return
 	}
 	sign := func(more map[string]any) string {
 		claims := map[string]any{
-			"iss": i.url, "aud": "console", "sub": "u-1", "preferred_username": "grace", "exp": time.Now().Add(time.Hour).Unix(), "nonce": i.asks.Get("nonce"),
+			"iss": i.url, "aud": "console", "sub": "u-1", "preferred_username": "grace", "exp": time.Now().Add(time.Hour).Unix(), "nonce": i.request.Get("nonce"),
 		}
 		maps.Copy(claims, more)
 		b, err := json.Marshal(claims)
@@ -119,9 +119,9 @@ func TestBrowsersSignInAtTheIssuer(t *testing.T) {
 	}{
 		"role in the id token":     {id: roles, path: "/instances?where=id+%3D+x", status: 200, has: "0; url=/instances?where=id+%3D+x"},
 		"role in the access token": {access: with(map[string]any{"aud": []string{"pawl"}}), path: "/", status: 200, has: "0; url=/"},
-		"another place to go to":   {id: roles, path: "/login/begin?to=//evil.example/", status: 200, has: "0; url=/"},
-		"a place too far away":     {id: roles, path: "/login/begin?to=/" + strings.Repeat("x", 3000), status: 200, has: "0; url=/"},
-		"a place with a scheme":    {id: roles, path: "/login/begin?to=https://evil.example/", status: 200, has: "0; url=/"},
+		"a path to another site":   {id: roles, path: "/login/begin?to=//evil.example/", status: 200, has: "0; url=/"},
+		"a path that is too long":  {id: roles, path: "/login/begin?to=/" + strings.Repeat("x", 3000), status: 200, has: "0; url=/"},
+		"a path with a scheme":     {id: roles, path: "/login/begin?to=https://evil.example/", status: 200, has: "0; url=/"},
 		"no role":                  {path: "/", status: 403, has: "no role"},
 		"access of another user":   {access: with(map[string]any{"sub": "u-2"}), path: "/", status: 403, has: "no role"},
 		"access for another":       {access: with(map[string]any{"aud": "shop"}), path: "/", status: 403, has: "no role"},
@@ -147,12 +147,12 @@ func TestBrowsersSignInAtTheIssuer(t *testing.T) {
 			return w, string(b)
 		}
 		w, body := get(x.path)
-		said := w.Header.Get("Refresh")
+		shown := w.Header.Get("Refresh")
 		if x.status != http.StatusOK {
-			said = body
+			shown = body
 		}
-		if w.StatusCode != x.status || !strings.Contains(said, x.has) || x.status == http.StatusOK && (strings.Contains(said, "evil") || len(said) > 1000) {
-			t.Errorf("%s: %d, want %d with %q: %s", name, w.StatusCode, x.status, x.has, said)
+		if w.StatusCode != x.status || !strings.Contains(shown, x.has) || x.status == http.StatusOK && (strings.Contains(shown, "evil") || len(shown) > 1000) {
+			t.Errorf("%s: %d, want %d with %q: %s", name, w.StatusCode, x.status, x.has, shown)
 		}
 		set := strings.Join(w.Header.Values("Set-Cookie"), "\n")
 		if signed := strings.Contains(set, access.Cookie+"="); signed != (x.status == http.StatusOK) || signed && (!strings.Contains(set, "SameSite=Strict") || !strings.Contains(set, "HttpOnly")) {

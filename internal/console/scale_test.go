@@ -79,7 +79,7 @@ func BenchmarkLongInstance(b *testing.B) {
 	for range n - 1 {
 		check(b, client.Send(b.Context(), h.client, approved, "long-1", "x"))
 	}
-	h.until("all events are there", func(d client.Description) bool { return d.Events == n }, "long-1")
+	h.until("all events are recorded", func(d client.Description) bool { return d.Events == n }, "long-1")
 	for name, path := range map[string]string{"page": "/instances/long-1", "first": "/instances/long-1?after=0"} {
 		median(b, name, func() time.Duration {
 			begin := time.Now()

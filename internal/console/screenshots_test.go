@@ -64,7 +64,7 @@ func (h *harness) populateMuch() map[string]string {
 	_, err = client.Start(h.Context(), h.client, wide, "wide-1", 200)
 	check(h.TB, err)
 	h.status("wide-1", client.Running)
-	h.until("all events are there", func(d client.Description) bool { return d.Events == 10_000 }, "long-1")
+	h.until("all events are recorded", func(d client.Description) bool { return d.Events == 10_000 }, "long-1")
 	h.status(id+"failed", client.Failed)
 	h.until("wide-1 has its activities", func(d client.Description) bool { return d.Events > 200 }, "wide-1")
 	return map[string]string{

@@ -79,7 +79,7 @@ func TestOperationRequiresItsRole(t *testing.T) {
 			}
 			refused := status(byTokens, "Authorization", "Bearer "+token) == http.StatusForbidden
 			if refused != (role < o.role) {
-				t.Errorf("%s %s, role %s: refused: %t", o.method, path, role, refused)
+				t.Errorf("%s %s, role %s: rejected: %t", o.method, path, role, refused)
 			}
 		}
 		if lines := strings.Count(log.String(), `msg="change requested over HTTP" operation=`+o.id+" "); lines != changes {
@@ -88,8 +88,8 @@ func TestOperationRequiresItsRole(t *testing.T) {
 	}
 }
 
-// Trap: a refusal that advises to repeat the request.
-func TestRefusalOfAUserIncludesAdvice(t *testing.T) {
+// Trap: a rejection that advises to repeat the request.
+func TestRejectionOfAUserIncludesAdvice(t *testing.T) {
 	tokens, err := access.ReadTokens(strings.NewReader(tokenFile))
 	if err != nil {
 		t.Fatal(err)

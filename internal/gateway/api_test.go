@@ -269,7 +269,7 @@ func TestInstancesAreListedInPagesAndByFilter(t *testing.T) {
 	if rest, _ := list("limit=20&order=oldest&where=id+starts+nap-&cursor=" + next); len(backwards) != 20 {
 		t.Errorf("a page of %d", len(backwards))
 	} else if slices.Reverse(newest); !slices.Equal(newest, append(backwards, rest...)) {
-		t.Errorf("the oldest first: %v and %v, not %v", backwards, rest, newest)
+		t.Errorf("the oldest first: %v and %v, want %v", backwards, rest, newest)
 	}
 	for query, want := range map[string]int{
 		"where=" + url.QueryEscape(`orchestration = "pay"`): 1, "where=id+starts+nap-1": 10, "where=id+starts+nap-1+and+orchestration%3Dpay": 0,
@@ -358,7 +358,7 @@ func TestPoliciesAreSetAndWaitersListedOverHTTP(t *testing.T) {
 	for i := range 3 {
 		h.do(202, "POST", "/instances", fmt.Sprintf(`{"orchestration":"single","id":"single-%d"}`, i))
 	}
-	poll.Until(h.t, time.Minute, "two wait", func() bool {
+	poll.Until(h.t, time.Minute, "two instances wait", func() bool {
 		all, _ := h.do(200, "GET", "/actions", "")["actions"].([]any)
 		return len(all) == 1 && fmt.Sprint(all[0].(map[string]any)["queue_length"]) == "2" //nolint:forcetypeassert // an object
 	})
@@ -411,7 +411,7 @@ func (h *harness) startIsWaitedFor() {
 	h.want(h.do(200, "GET", "/instances/short/result?wait=1m", ""), "status", "failed")
 	h.do(409, "POST", "/instances", `{"orchestration":"nap","id":"s-1","wait_for":"started","id_reuse":"reject"}`)
 	if got := h.do(202, "POST", "/instances", `{"orchestration":"nowhere","id":"n-0","wait_for":"started","wait":"50ms"}`); got["started"] != nil {
-		h.t.Errorf("no code is there: %v", got)
+		h.t.Errorf("no code is registered: %v", got)
 	}
 	h.do(400, "POST", "/instances", `{"orchestration":"nap","wait_for":"fun"}`)
 	h.do(400, "POST", "/instances", `{"orchestration":"nap","wait_for":"started","update":{"name":"cast"}}`)

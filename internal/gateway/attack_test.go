@@ -17,10 +17,10 @@ import (
 
 // Malformed HTTP requests, and requests for another host, reach no operation and do not affect the next request.
 func TestHostileRequestsReachNoOperation(t *testing.T) {
-	asked := make(chan string, 1000)
+	described := make(chan string, 1000)
 	c := newClient(t, func(q request.Request) (request.Reply, error) {
 		if d, is := q.(*request.Describe); is {
-			asked <- d.Instance
+			described <- d.Instance
 		}
 		return nil, &request.Problem{Code: request.ProblemNotFound, Message: "nothing has this name"}
 	})
@@ -75,11 +75,11 @@ func TestHostileRequestsReachNoOperation(t *testing.T) {
 			t.Errorf("%.120q: %s, want %s", x.request, got, x.status)
 		}
 	}
-	if len(asked) > 0 {
-		t.Errorf("an instance was read: %s", <-asked)
+	if len(described) > 0 {
+		t.Errorf("an instance was read: %s", <-described)
 	}
-	if got := talk(t, addr, get+"\r\n"); !strings.Contains(got, " 404 ") || <-asked != "i-1" {
-		t.Errorf("the request after them: %s", got)
+	if got := talk(t, addr, get+"\r\n"); !strings.Contains(got, " 404 ") || <-described != "i-1" {
+		t.Errorf("the request after the hostile requests: %s", got)
 	}
 	if got := answers(t, addr, "HEAD "+path+" HTTP/1.1"+host+"Range: bytes=0-1\r\nConnection: close\r\n\r\n"); !strings.Contains(got, " 404 ") || !strings.HasSuffix(got, "\r\n\r\n") {
 		t.Errorf("HEAD: %s", got)

@@ -73,7 +73,7 @@ func TestDemandCountsClaimedAndUnclaimedTasks(t *testing.T) {
 	h.want(got, "workers", 1)
 	close(end)
 	h.want(h.do(200, "GET", "/instances/a-1/result?wait=30s", ""), "result", 3)
-	poll.Until(h.t, time.Minute, "nothing is left", func() bool { return demand()["demand"] == 0.0 })
+	poll.Until(h.t, time.Minute, "no task is left", func() bool { return demand()["demand"] == 0.0 })
 	h.storesAreHealthy()
 	h.stalledIsRequeued()
 

@@ -129,7 +129,7 @@ func TestCloudEventsAreAppliedByTheFirstRule(t *testing.T) {
 	in.post(202, path, order, binary("com.shop.order.placed", "/shop/2", "e-1")...)
 	want("order-4%202.start.fulfil-order", order)
 	if ids[0] != ids[1] || ids[0] == ids[2] {
-		t.Errorf("ids of messages: %v; the same source and id is the same message", ids)
+		t.Errorf("message ids %v: want one id for the same source and id", ids)
 	}
 	in.post(202, path, `"ok"`, binary("com.shop.approved", "/finance/eu", "e-2", "Ce-Subject", "7")...)
 	want("order-7.event.approved", `"ok"`)
@@ -216,7 +216,7 @@ func TestWebhooksRequireTheirSignature(t *testing.T) {
 		want("acme.event.invoice", invoice, "hook:pay")
 	}
 	if ids[0] != ids[1] || ids[2] != ids[3] {
-		t.Errorf("a replay is another message: %v", ids)
+		t.Errorf("a replay has another message id: %v", ids)
 	}
 	in.post(200, "/hooks/repo", `{"zen":"x"}`, github(`{"zen":"x"}`, "ping", "d-3")...) // no rule matches
 	good := standard("msg-2", time.Now(), invoice)

@@ -92,7 +92,7 @@ func checkAnswer(w *httptest.ResponseRecorder) error {
 		return err
 	}
 	if w.Header().Get("Content-Type") != "application/problem+json" || p.Status != w.Code || p.Title == "" || p.Detail == "" || p.Do == "" {
-		return errors.New("the problem is not whole")
+		return errors.New("the problem is incomplete")
 	}
 	return nil
 }

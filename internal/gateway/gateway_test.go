@@ -115,7 +115,7 @@ func TestQueueStatsAreServedWithAllFields(t *testing.T) {
 				return &request.LimitPage{Limits: []request.LimitStats{{Action: "nap"}}}, nil
 			}
 		}
-		return nil, &request.Problem{Code: request.ProblemNotFound, Message: "no caller came"}
+		return nil, &request.Problem{Code: request.ProblemNotFound, Message: "no calls"}
 	})
 	h := New(Config{Access: access.Policy{Loopback: true}, Client: func() *client.Client { return c }})
 	for path, want := range map[string]string{
@@ -131,8 +131,8 @@ func TestQueueStatsAreServedWithAllFields(t *testing.T) {
 			t.Errorf("%s: %d %v\n%s\nwant\n%s", path, r.StatusCode, r.Header, body, want)
 		}
 	}
-	refused(t, h, http.MethodGet, "/api/v1/actions/charge/queue-stats?key=absent", http.StatusNotFound, "no caller came")
-	refused(t, h, http.MethodGet, "/api/v1/actions/unknown/queue-stats", http.StatusNotFound, "no caller came")
+	refused(t, h, http.MethodGet, "/api/v1/actions/charge/queue-stats?key=absent", http.StatusNotFound, "no calls")
+	refused(t, h, http.MethodGet, "/api/v1/actions/unknown/queue-stats", http.StatusNotFound, "no calls")
 	refused(t, h, http.MethodGet, "/api/v1/actions/no%20name/queue-stats", http.StatusBadRequest, "bad name")
 	refused(t, h, http.MethodGet, "/api/v1/actions/a%2Fb/queue-stats", http.StatusBadRequest, "bad name")
 	refused(t, h, http.MethodGet, "/api/v1/actions/nap/queue-stats?key=a;b", http.StatusBadRequest, "semicolon")
@@ -195,7 +195,7 @@ func TestHealthIsServedWithoutAnAPI(t *testing.T) {
 func TestQueueStatsMatchTheFieldsOfTheClient(t *testing.T) {
 	stats, info := reflect.TypeFor[api.QueueStats](), reflect.TypeFor[client.QueueInfo]()
 	if stats.NumField() != info.NumField()+1 { // max_concurrent, which is part of the policy
-		t.Errorf("%d fields of %d", stats.NumField(), info.NumField())
+		t.Errorf("%d fields, want one more than %d", stats.NumField(), info.NumField())
 	}
 }
 

@@ -38,7 +38,7 @@ func TestDocumentDescribesEveryOperation(t *testing.T) {
 	}
 	for _, ref := range regexp.MustCompile(`"#/components/schemas/([^"]*)"`).FindAllStringSubmatch(body, -1) {
 		if len(doc.Components.Schemas[ref[1]]) == 0 {
-			t.Errorf("there is no schema %s", ref[1])
+			t.Errorf("missing schema %s", ref[1])
 		}
 	}
 	ids := map[string]bool{}

@@ -371,14 +371,14 @@ func TestPageOfAllPartitionsIsOneRequestToEachProcess(t *testing.T) {
 		slices.SortFunc(all, slices.Compare)
 		return all
 	}
-	page := func(limit int, wanted ...[]int) {
+	page := func(limit int, partitions ...[]int) {
 		t.Helper()
 		ids, err := listed(c.List(soon(t), ListOptions{Limit: limit}))
 		if err != nil || !slices.Equal(ids, want[:limit]) {
 			t.Errorf("%v, %v", ids, err)
 		}
-		if got := requests(); wanted != nil && !slices.EqualFunc(got, wanted, slices.Equal) {
-			t.Errorf("requested %v, want %v", got, wanted)
+		if got := requests(); partitions != nil && !slices.EqualFunc(got, partitions, slices.Equal) {
+			t.Errorf("requested %v, want %v", got, partitions)
 		}
 	}
 	page(10, []int{0, 1, 2, 3}, []int{1, 3})
@@ -409,7 +409,7 @@ func TestPageOfAllPartitionsIsOneRequestToEachProcess(t *testing.T) {
 	page(10, nil, nil, []int{0, 1, 2})
 }
 
-// Trap: an owner of an older build ignores the list of partitions, and its reply about one partition must not be taken for a reply about
+// Trap: an owner of an older build ignores the list of partitions, and its reply about one partition must not count as a reply about
 // all.
 func TestListOfAnOlderOwnerIsComplete(t *testing.T) {
 	w, c := startOwner(t, Options{})

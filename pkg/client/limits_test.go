@@ -82,7 +82,7 @@ func (l *limits) requested(p int, q request.Request) (request.Reply, error) {
 	}
 }
 
-func TestPolicyIsSetListedAndDeletedAndAnInvalidOneIsNotSent(t *testing.T) {
+func TestPolicyIsSetListedAndDeletedAndAnInvalidPolicyIsNotSent(t *testing.T) {
 	w, c := startOwner(t, Options{})
 	p := Policy{Concurrency: 5, Rate: 100, RateWindow: time.Second, Key: "customer.id", Reject: true}
 	ok(t, c.SetPolicy(soon(t), "action:charge-card", p))
@@ -245,7 +245,7 @@ func TestWaitersAreListedInOrderAndRejected(t *testing.T) {
 	}
 }
 
-func TestPendingInstanceIsListedAndItsPurgeIsRefused(t *testing.T) {
+func TestPendingInstanceIsListedAndItsPurgeIsRejected(t *testing.T) {
 	w, c := startOwner(t, Options{RepeatInterval: 20 * time.Millisecond})
 	w.mute = true
 	w.rows["p"] = &request.Description{

@@ -11,8 +11,8 @@ import (
 	"github.com/pawlrun/pawl/internal/request"
 )
 
-// However rare the passing rows are, and wherever the search is cut, the consecutive lists together contain every row once and in order.
-func TestListThatIsCutContinuesAtItsCursor(t *testing.T) {
+// However rare the matching rows are, and wherever a list ends, consecutive lists contain every row once and in order.
+func TestListContinuesAtItsCursor(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(300) {
 		rng := rand.New(rand.NewPCG(seed, 1))
@@ -84,7 +84,7 @@ func TestListThatIsCutContinuesAtItsCursor(t *testing.T) {
 			}
 		}
 		if !slices.Equal(got, want) {
-			t.Fatalf("seed %d: after %d cuts %v, not %v", seed, cuts, got, want)
+			t.Fatalf("seed %d: after %d cuts %v, want %v", seed, cuts, got, want)
 		}
 	}
 }

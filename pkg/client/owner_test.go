@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// owner stands in for an orchestrator that owns every partition. It records what it reads, runs no code, and ends instances when the test
+// owner simulates an orchestrator that owns every partition. It records what it reads, runs no code, and ends instances when the test
 // calls finish.
 type owner struct {
 	t    *testing.T
@@ -35,7 +35,7 @@ type owner struct {
 	answers         map[string]request.Answer
 	waiting         map[string][]string
 	unknownRequests int                 // number of requests about unknown instances
-	behind          int                 // number of Describe requests to answer as if the awaited input had not been applied
+	stale           int                 // number of Describe requests to answer as if the awaited input had not been applied
 	watch           map[string][]string // reply subjects of the clients that wait for a custom status
 	events          map[string][][]byte
 	reports         []request.Report
@@ -269,8 +269,8 @@ func (w *owner) requested(p int) func(context.Context, request.Request) (request
 			}
 			return w.status(w.rows[q.Instance], q), nil
 		case *request.Describe:
-			if q.Accepted > 0 && w.behind > 0 {
-				w.behind--
+			if q.Accepted > 0 && w.stale > 0 {
+				w.stale--
 				return nil, &request.Problem{Code: request.ProblemInternal, Message: "not applied yet"}
 			}
 			return w.rows[q.Instance], w.unknown(q.Instance)
@@ -333,8 +333,8 @@ func (w *owner) list(p int, cursor string, limit int, keep func(*request.Descrip
 	}
 	r := new(request.InstancePage)
 	for id, row := range w.rows {
-		behind := cursor == "" || newestFirst.precedes(&request.Summary{StatusSince: since, Instance: after}, &row.Summary)
-		if w.conn.PartitionOf(id) == p && keep(row) && behind {
+		follows := cursor == "" || newestFirst.precedes(&request.Summary{StatusSince: since, Instance: after}, &row.Summary)
+		if w.conn.PartitionOf(id) == p && keep(row) && follows {
 			r.Instances = append(r.Instances, row.Summary)
 		}
 	}

@@ -58,7 +58,7 @@ func TestRunningInstanceIsPurgedOnlyByForce(t *testing.T) {
 		t.Fatal(err)
 	}
 	if strings.Count(err.Error(), "instance a") != 1 {
-		t.Errorf("the instance must be named once: %v", err)
+		t.Errorf("want the instance named once: %v", err)
 	}
 	ok(t, c.Purge(soon(t), "a", Force()))
 	if in := w.input(2); !in.Force {
@@ -80,7 +80,7 @@ func TestPurgeWithALostReplyIsDetected(t *testing.T) {
 	mute(w)
 	ok(t, c.Purge(soon(t), "ended"))
 	if err := c.Purge(soon(t), "runs"); !errors.Is(err, ErrRunning) {
-		t.Errorf("refused: %v", err)
+		t.Errorf("rejected: %v", err)
 	}
 	ok(t, c.Purge(soon(t), "runs", Force()))
 }
@@ -94,14 +94,14 @@ func TestRequestThatIsNotAppliedYetIsNotAnsweredByTheStateBefore(t *testing.T) {
 		"pause": func() error { _, err := c.Pause(soon(t), "a"); return err },
 	} {
 		w.mu.Lock()
-		w.behind = 3
+		w.stale = 3
 		w.mu.Unlock()
 		if err := call(); !errors.Is(err, ErrRefused) {
 			t.Errorf("%s: %v", name, err)
 		}
 		w.mu.Lock()
-		if w.behind > 0 {
-			t.Errorf("%s: refused although the owner is behind", name)
+		if w.stale > 0 {
+			t.Errorf("%s: rejected although the owner has not applied the input", name)
 		}
 		w.mu.Unlock()
 	}
@@ -117,7 +117,7 @@ func TestPurgeDoesNotWaitForANewInstanceOfItsID(t *testing.T) {
 	w.input(1)
 	begin(t, w, c, 2, "a", true)
 	if err := <-purged; err != nil {
-		t.Errorf("the purged instance is gone: %v", err)
+		t.Errorf("purge of an instance that a new one replaces: %v", err)
 	}
 }
 
@@ -158,9 +158,9 @@ func TestAbandonedPurgeIsReportedAsPending(t *testing.T) {
 
 func TestPurgeWithoutAcknowledgementIsNotPending(t *testing.T) {
 	_, c := startOwner(t, Options{})
-	gone, cancel := context.WithCancel(t.Context())
+	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := c.Purge(gone, "a"); !errors.Is(err, context.Canceled) || errors.Is(err, ErrPurgePending) {
+	if err := c.Purge(ended, "a"); !errors.Is(err, context.Canceled) || errors.Is(err, ErrPurgePending) {
 		t.Error(err)
 	}
 	if err := c.Purge(soon(t), "a b"); !errors.Is(err, pawl.ErrBadID) || errors.Is(err, ErrPurgePending) {

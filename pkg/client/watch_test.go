@@ -58,7 +58,7 @@ func TestWatchersReceiveChangesAndOutcomes(t *testing.T) {
 
 	var mu sync.Mutex
 	var statuses []string
-	missed, gone := make(chan struct{}, 8), make(chan struct{})
+	missed, closed := make(chan struct{}, 8), make(chan struct{})
 	stop, err := fleet.Client.Watch(client.Watcher{
 		Changed: func(c client.Change) {
 			mu.Lock()
@@ -68,7 +68,7 @@ func TestWatchersReceiveChangesAndOutcomes(t *testing.T) {
 			}
 		},
 		Missed: func() { missed <- struct{}{} },
-		Ended:  func() { close(gone) },
+		Ended:  func() { close(closed) },
 	})
 	must(t, err)
 	<-missed
@@ -86,7 +86,7 @@ func TestWatchersReceiveChangesAndOutcomes(t *testing.T) {
 	must(t, fleet.Client.Purge(t.Context(), "after"))
 	changes("running", "completed", "purged")
 	stop()
-	<-gone
+	<-closed
 }
 
 // until reads messages until one on the subject arrives, and fails for messages on subjects with the prefix without.

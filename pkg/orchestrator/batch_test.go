@@ -14,7 +14,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// keep receives events until the last one, and returns how many there were.
+// keep receives events until the last one, and returns their number.
 func keep(ctx *pawl.Context, _ string) (int, error) {
 	for n := 0; ; n++ {
 		word, err := proceed.Receive(ctx)
@@ -26,7 +26,7 @@ func keep(ctx *pawl.Context, _ string) (int, error) {
 
 var keeper = pawl.NewOrchestration[string, int]("keeper")
 
-// The check counts the events that each instance has received before a last one, which is sent after the batch.
+// Each instance returns the number of events that it received before a last one, which is sent after the batch.
 func TestBatchReachesEachInstanceOfItsFilterOnceWhenOwnersDie(t *testing.T) {
 	t.Parallel() // mostly waits
 	s := newHarness(t)
@@ -131,7 +131,7 @@ func TestBatchPausesResumesTerminatesRetriesAndPurges(t *testing.T) {
 		}
 		s.until(c.status, all(c.status))
 		if c.batch.To == 999 {
-			s.until("the requests that had no effect are listed", func() bool {
+			s.until("the requests without an effect are listed", func() bool {
 				refused := make(map[string]string)
 				for note, err := range op.Refused(s.ctx()) {
 					s.must(err)

@@ -145,8 +145,8 @@ func pinged(ctx *pawl.Context, in string) (string, error) {
 	return only.Call(ctx, in, pawl.ID("c-1"))
 }
 
-// place is the id of the event that schedules the child: after the start and the event of the parent.
-func (s *harness) place(parent, effect string) *history.Parent {
+// parentOf returns the parent of a child, which the third history event of the parent schedules.
+func (s *harness) parentOf(parent, effect string) *history.Parent {
 	return &history.Parent{Instance: parent, Origin: s.describe(parent).Origin, Execution: 1, Event: 3, Effect: effect}
 }
 
@@ -161,7 +161,7 @@ func TestOrphanOfALostTurnIsCancelledAndReleasesItsIDToTheCurrentChild(t *testin
 	}))
 	s.start("race", "p-1", `"now"`)
 	s.until("the parent waits", func() bool { return s.describe("p-1").Events == 1 })
-	s.publish(message.OutInput{Sender: message.SenderOrchestrator, Instance: "c-1", Kind: message.KindStart, Name: "only-child", Parent: s.place("p-1", "forgotten-effect-00000"),
+	s.publish(message.OutInput{Sender: message.SenderOrchestrator, Instance: "c-1", Kind: message.KindStart, Name: "only-child", Parent: s.parentOf("p-1", "forgotten-effect-00000"),
 		Payload: history.Payload{Type: history.TypeJSON, Data: []byte(`"forgotten"`)}})
 	s.until("the orphan runs", func() bool { return s.describe("c-1").Status == "running" })
 	orphan := s.describe("c-1").Origin
@@ -178,9 +178,9 @@ func TestOrphanOfALostTurnIsCancelledAndReleasesItsIDToTheCurrentChild(t *testin
 func TestCancellationBeforeItsStartIsKeptAndThatOfAnotherStartIsNot(t *testing.T) {
 	s := newHarness(t)
 	s.orchestrate(orchestrator.Config{}, only.Do(waitForPing))
-	parent := &history.Parent{Instance: "gone", Origin: history.Position{Seq: 1, Time: 1}, Execution: 1, Event: 2, Effect: "effect-of-the-start-00"}
+	parent := &history.Parent{Instance: "absent", Origin: history.Position{Seq: 1, Time: 1}, Execution: 1, Event: 2, Effect: "effect-of-the-start-00"}
 	s.publish(message.OutInput{Sender: message.SenderOrchestrator, Instance: "c-1", Kind: message.KindCancel, Of: "effect-of-another-0000", Reason: cancel.LostSelect})
-	s.publish(message.OutInput{Sender: message.SenderOrchestrator, Instance: "c-1", Kind: message.KindCancel, Of: parent.Effect, Reason: cancel.ScopeEnded, By: "gone", Text: "too late"})
+	s.publish(message.OutInput{Sender: message.SenderOrchestrator, Instance: "c-1", Kind: message.KindCancel, Of: parent.Effect, Reason: cancel.ScopeEnded, By: "absent", Text: "too late"})
 	s.publish(message.OutInput{Sender: message.SenderOrchestrator, Instance: "c-1", Kind: message.KindStart, Name: "only-child", Parent: parent,
 		Payload: history.Payload{Type: history.TypeJSON, Data: []byte(`""`)}})
 	d := s.ended("c-1")
@@ -211,5 +211,5 @@ func TestRepeatedStartIsAnsweredWithTheEndAndRepeatedEndIsDropped(t *testing.T) 
 	s.publish(message.OutInput{Sender: message.SenderOrchestrator, Instance: "c-1", Kind: message.KindStart, Name: "only-child", Parent: rec.Parent,
 		Payload: history.Payload{Type: history.TypeJSON, Data: []byte(`"now"`)}})
 	s.until("the end is sent again", func() bool { return dones() == 2 })
-	s.until("and dropped", func() bool { return s.describe("p-1").UnreadInputs == 0 && s.describe("c-1").UnreadInputs == 0 })
+	s.until("the repeated end is dropped", func() bool { return s.describe("p-1").UnreadInputs == 0 && s.describe("c-1").UnreadInputs == 0 })
 }

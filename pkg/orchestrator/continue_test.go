@@ -144,7 +144,7 @@ func TestVersionOfTheStartGovernsAndWaitsForAnOrchestratorThatHasIt(t *testing.T
 	if got, _ := author.Result(hello).Decode(s.ended("old").Result); got != "99x" {
 		t.Errorf("old: %q", got)
 	}
-	s.until("new is seen to wait", func() bool {
+	s.until("new is listed as stalled", func() bool {
 		why := s.describe("new").Stalled
 		return strings.Contains(why, `version "10"`) && strings.Contains(why, "unregistered")
 	})

@@ -16,7 +16,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
-// corrupted starts an instance that waits for an event, corruptions it, and sends the event.
+// corrupted starts an instance that waits for an event, corrupts its data, and sends the event.
 func corrupted(t *testing.T, corrupt func(s *harness, p redisx.Part, id string)) (*harness, string) {
 	s := newHarness(t)
 	s.orchestrate(orchestrator.Config{}, race.Do(waitPing))
@@ -32,7 +32,7 @@ func corrupted(t *testing.T, corrupt func(s *harness, p redisx.Part, id string))
 
 func waitPing(ctx *pawl.Context, _ string) (string, error) { return ping.Receive(ctx) }
 
-func (s *harness) stuck(part int) string {
+func (s *harness) stalledReason(part int) string {
 	s.t.Helper()
 	var r request.InstancePage
 	err := request.Call(s.ctx(), s.conn, part, new(request.Stalled), &r)
@@ -49,12 +49,12 @@ func (s *harness) stuck(part int) string {
 func TestHistoryLostUnderAnOwnerStallsTheInstanceAndIsNotAppendedTo(t *testing.T) {
 	s, id := corrupted(t, func(s *harness, p redisx.Part, id string) { s.redis.Del(s.ctx(), p.History(id, 1)) })
 	part := s.conn.PartitionOf(id)
-	s.until("it is listed", func() bool { return strings.Contains(s.stuck(part), id+" unreadable") })
+	s.until("it is listed", func() bool { return strings.Contains(s.stalledReason(part), id+" unreadable") })
 	if n := s.redis.LLen(s.ctx(), s.space.Part(part).History(id, 1)).Val(); n != 0 {
-		t.Fatalf("%d events were written behind nothing", n)
+		t.Fatalf("%d events were appended to the lost history", n)
 	}
 	if n := s.redis.LLen(s.ctx(), s.space.Part(part).Inbox(id)).Val(); n != 1 {
-		t.Fatalf("%d inputs are unread, want the one", n)
+		t.Fatalf("%d inputs are unread, want 1", n)
 	}
 }
 
@@ -63,13 +63,13 @@ func TestHistoryOfAnotherRedisTypeStallsOnlyItsInstance(t *testing.T) {
 		s.redis.Del(s.ctx(), p.History(id, 1))
 		s.redis.Set(s.ctx(), p.History(id, 1), "a text", 0)
 	})
-	s.until("it is listed", func() bool { return strings.Contains(s.stuck(s.conn.PartitionOf(id)), id+" unreadable") })
+	s.until("it is listed", func() bool { return strings.Contains(s.stalledReason(s.conn.PartitionOf(id)), id+" unreadable") })
 	s.neighborOf(id)
 }
 
 func TestInboxOfAnotherRedisTypeDelaysNoOtherInstance(t *testing.T) {
 	s, id := corrupted(t, func(s *harness, p redisx.Part, id string) { s.redis.Set(s.ctx(), p.Inbox(id), "a text", 0) })
-	s.until("the input is listed", func() bool { return strings.Contains(s.stuck(s.conn.PartitionOf(id)), "refused: input") })
+	s.until("the input is listed", func() bool { return strings.Contains(s.stalledReason(s.conn.PartitionOf(id)), "refused: input") })
 	s.neighborOf(id)
 }
 
@@ -82,7 +82,7 @@ func TestInputOfANewerVersionIsListed(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.until("it is listed", func() bool {
-		got := s.stuck(s.conn.PartitionOf("v-1"))
+		got := s.stalledReason(s.conn.PartitionOf("v-1"))
 		return strings.Contains(got, "v-1 refused: input 1") && strings.Contains(got, "99")
 	})
 }
@@ -91,7 +91,7 @@ func TestInputOfANewerVersionIsListed(t *testing.T) {
 func (s *harness) neighborOf(id string) {
 	s.t.Helper()
 	for i := 0; ; i++ {
-		other := fmt.Sprint("beside-", i)
+		other := fmt.Sprint("neighbor-", i)
 		if s.conn.PartitionOf(other) != s.conn.PartitionOf(id) {
 			continue
 		}

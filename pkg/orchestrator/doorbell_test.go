@@ -12,11 +12,11 @@ import (
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
-// Trap: a message that any client may send, and that frees something.
-func TestForgedDoorbellFreesNoSlot(t *testing.T) {
+// Trap: a message that any client may send releases a slot.
+func TestForgedDoorbellReleasesNoSlot(t *testing.T) {
 	s, held, met := newHarness(t), newHeldActivity(), counters(t)
 	limited := pawl.NewActivity[string, string]("limited", pawl.Concurrency(1))
-	s.orchestrate(orchestrator.Config{Metrics: met.reg}, hello.Do(func(ctx *pawl.Context, who string) (string, error) { return limited.Call(ctx, who) }))
+	s.orchestrate(orchestrator.Config{Metrics: met.reg}, hello.Do(func(ctx *pawl.Context, caller string) (string, error) { return limited.Call(ctx, caller) }))
 	s.work(worker.Config{}, limited.Do(held.do))
 	s.oneWaits(held)
 	scheduled := s.history("h-0")[1].(*history.ActivityScheduled) //nolint:forcetypeassert // the only call

@@ -73,7 +73,7 @@ func TestInputsOverTheBoundAreReportedAndOtherInstancesContinue(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer inbox.Stop()
-	ids := s.together(2)
+	ids := s.samePartition(2)
 	flooded, neighbor := ids[0], ids[1]
 	half := history.Payload{Type: history.TypeJSON, Data: []byte(`"` + strings.Repeat("x", 511<<10) + `"`)}
 	for i := range 9 { // 4.5 MiB

@@ -40,7 +40,7 @@ func (s *harness) forge(in message.OutInput) error {
 	return err
 }
 
-// Trap: a message that any client may send, and that completes something.
+// Trap: a message that any client may send completes a child or cancels it.
 func TestForgedChildEndsAndParentsAreIgnored(t *testing.T) {
 	t.Parallel()
 	s := newHarness(t)
@@ -57,11 +57,11 @@ func TestForgedChildEndsAndParentsAreIgnored(t *testing.T) {
 	result := history.Payload{Type: history.TypeJSON, Data: []byte(`"forged"`)}
 	end := message.OutInput{Instance: "p-1", Kind: message.KindDone, Done: &message.Done{Scheduled: scheduled.ID, Effect: scheduled.Effect, Result: result}}
 	if err := s.forge(end); !errors.Is(err, nats.ErrNoResponders) {
-		t.Errorf("a forged end: %v, want that no stream takes it", err)
+		t.Errorf("a forged end: %v, want no stream to accept it", err)
 	}
 
 	// The child of a forged parent has no parent, and its end is not sent to any.
-	child := message.OutInput{Instance: "c-2", Kind: message.KindStart, Name: "only-child", Payload: result, Parent: s.place("p-1", scheduled.Effect)}
+	child := message.OutInput{Instance: "c-2", Kind: message.KindStart, Name: "only-child", Payload: result, Parent: s.parentOf("p-1", scheduled.Effect)}
 	if err := s.forge(child); err != nil {
 		t.Fatal(err)
 	}

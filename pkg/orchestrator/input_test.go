@@ -107,7 +107,7 @@ func TestElementOfANewerBuildStallsItsInstanceWithoutALoop(t *testing.T) {
 		s.start("hello", fmt.Sprint("neighbor-", before), `"x"`)
 	}
 	if n := c.get("pawl_orchestrator_loads_total") - before; n > 10 {
-		t.Errorf("loaded %v times in a moment", n)
+		t.Errorf("loaded %v times, want few", n)
 	}
 	if err := s.redis.Del(s.ctx(), key).Err(); err != nil {
 		t.Fatal(err)

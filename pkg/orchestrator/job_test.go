@@ -37,7 +37,7 @@ func TestJobCostsWhatAnOrchestrationWithOneActivityCosts(t *testing.T) {
 	}
 	want, got := costs("hello", `"x"`), costs("pawl.job", `{"activity":"greet","input":"x"}`)
 	if !slices.Equal(got, want) {
-		t.Errorf("a job costs %v, and not %v", got, want)
+		t.Errorf("a job costs %v, want %v", got, want)
 	}
 	if last, most := got[len(got)-1], fmt.Sprintf("%d turns, %d tasks, %d inputs", 2*instances, instances, instances); last != most {
 		t.Errorf("%d jobs cost %s, want %s", instances, last, most)

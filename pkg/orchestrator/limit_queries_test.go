@@ -17,8 +17,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
-// crowd adds members without instances to a limit, which admits one per hour.
-func (s limitHarness) crowd(name string, n int) {
+// addWaiters adds members without instances to a limit, which admits one per hour.
+func (s limitHarness) addWaiters(name string, n int) {
 	s.t.Helper()
 	one := history.Policy{Rate: 1, RateWindow: time.Hour.Milliseconds()}
 	s.must(s.request(0, &request.SetPolicy{Level: "global", Policy: one}, new(request.Done)))
@@ -76,7 +76,7 @@ func (s limitHarness) limit(part int, action, key string) (stats request.LimitSt
 func TestWaitersAreListedPageByPageInOrderByAnyOwner(t *testing.T) {
 	s := newHarness(t)
 	s.orchestrate(orchestrator.Config{}, hello.Do(func(*pawl.Context, string) (string, error) { return "", nil }))
-	s.crowd("bulk", 1201)
+	s.addWaiters("bulk", 1201)
 	for _, limit := range []int{0, 7, 1000} {
 		want := uint64(1)
 		for q := (request.Waiters{Action: "bulk", Limit: limit}); ; {
@@ -127,9 +127,9 @@ func TestEveryLimitIsListedOnceByTheOwnerOfItsPartition(t *testing.T) {
 		want[limit.Name("many", fmt.Sprintf("key %d", i))] = true
 	}
 	for name := range want {
-		s.crowd(name, 2)
+		s.addWaiters(name, 2)
 	}
-	s.crowd("other", 1)
+	s.addWaiters("other", 1)
 	for _, limit := range []int{0, 3} {
 		seen := make(map[string]bool)
 		for p := range 8 {
@@ -173,7 +173,7 @@ func TestIdleLimitIsShownWithThePolicyInForce(t *testing.T) {
 	t.Parallel() // mostly waits
 	s, held := newHarness(t), newHeldActivity()
 	busy := pawl.NewActivity[string, string]("busy", pawl.Rate(1, time.Hour))
-	s.orchestrate(orchestrator.Config{}, hello.Do(func(ctx *pawl.Context, who string) (string, error) { return busy.Call(ctx, who) }))
+	s.orchestrate(orchestrator.Config{}, hello.Do(func(ctx *pawl.Context, caller string) (string, error) { return busy.Call(ctx, caller) }))
 	s.work(worker.Config{}, busy.Do(held.do))
 	close(held.end)
 	s.start("hello", "h-0", `"h-0"`)
@@ -207,7 +207,7 @@ func TestIdleLimitIsShownWithThePolicyInForce(t *testing.T) {
 func TestInvalidRequestAboutLimitsAndPoliciesIsAProblem(t *testing.T) {
 	s := newHarness(t)
 	s.orchestrate(orchestrator.Config{}, hello.Do(func(*pawl.Context, string) (string, error) { return "", nil }))
-	s.crowd("bulk", 1)
+	s.addWaiters("bulk", 1)
 	for _, k := range []struct {
 		q    request.Request
 		r    request.Reply
@@ -232,8 +232,8 @@ func TestInvalidRequestAboutLimitsAndPoliciesIsAProblem(t *testing.T) {
 		}
 	}
 	// The limit without a key is listed although it had no caller, because all inputs of the action have keys.
-	s.crowd(limit.Name("keyed", "acme"), 1)
-	s.until("the action is known", func() bool {
+	s.addWaiters(limit.Name("keyed", "acme"), 1)
+	s.until("the action is listed", func() bool {
 		l, err := s.limit(0, "keyed", "")
 		return err == nil && l.Enqueued == 0 && l.Policy.Rate == 1
 	})

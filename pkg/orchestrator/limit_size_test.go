@@ -16,17 +16,17 @@ import (
 // the other waiters and use up the rate.
 func TestTurnThatGrantsMakeTooLargeLeavesNoWaiter(t *testing.T) {
 	s, held := newHarness(t), newHeldActivity()
-	const n, besides = 1000, 100 // bytes of a scheduled event, in addition to its input; a recorded limit adds 38
-	const marker = 3 << 20       // bytes of the turn other than calls: calls alone would be rejected before their commit is full
+	const n, overhead = 1000, 100 // bytes of a scheduled event, in addition to its input; a recorded limit adds 38
+	const marker = 3 << 20        // bytes of the turn other than calls: calls alone would be rejected before their commit is full
 	limited := pawl.NewActivity[string, string]("limited", pawl.Concurrency(1))
 	fan := pawl.NewOrchestration[int, string]("fan")
 	s.orchestrate(orchestrator.Config{ReconcileInterval: 10 * time.Second}, fan.Do(func(ctx *pawl.Context, n int) (string, error) {
 		pawl.Patched(ctx, strings.Repeat("p", marker))
 		for range n {
-			limited.Start(ctx, strings.Repeat("x", (record.CommitBytes-marker)/n-besides))
+			limited.Start(ctx, strings.Repeat("x", (record.CommitBytes-marker)/n-overhead))
 		}
 		return ping.Receive(ctx)
-	}), hello.Do(func(ctx *pawl.Context, who string) (string, error) { return limited.Call(ctx, who) }))
+	}), hello.Do(func(ctx *pawl.Context, caller string) (string, error) { return limited.Call(ctx, caller) }))
 	s.work(worker.Config{}, limited.Do(held.do))
 	s.start("hello", "h", `"h"`)
 	s.receive(held.began)
@@ -36,7 +36,7 @@ func TestTurnThatGrantsMakeTooLargeLeavesNoWaiter(t *testing.T) {
 	}
 	s.waiting("limited", 0)
 	if got := s.stats("limited"); got.Withdrawn != n {
-		t.Errorf("%d have entered and left, not %d: the test is not of the right size", got.Withdrawn, n)
+		t.Errorf("%d have entered and left, want %d: adjust the size of the turn", got.Withdrawn, n)
 	}
 	close(held.end)
 	s.ended("h")

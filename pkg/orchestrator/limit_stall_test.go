@@ -32,7 +32,7 @@ func TestEndedActivityReleasesItsSlotWhileItsInstanceIsStalled(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s, held := newHarness(t), newHeldActivity()
 			limited := pawl.NewActivity[string, string]("limited", pawl.Concurrency(1))
-			call := func(ctx *pawl.Context, who string) (string, error) { return limited.Call(ctx, who) }
+			call := func(ctx *pawl.Context, caller string) (string, error) { return limited.Call(ctx, caller) }
 			other := pawl.NewOrchestration[string, string]("other")
 			first := s.orchestrate(orchestrator.Config{}, hello.Do(call))
 			s.work(worker.Config{}, limited.Do(held.do))
@@ -44,8 +44,8 @@ func TestEndedActivityReleasesItsSlotWhileItsInstanceIsStalled(t *testing.T) {
 			s.waiting("limited", 1)
 			held.end <- struct{}{}
 			began := time.Now()
-			if who := s.receive(held.began); who != "o" {
-				t.Fatal(who)
+			if caller := s.receive(held.began); caller != "o" {
+				t.Fatal(caller)
 			}
 			if d := time.Since(began); d > 20*time.Second {
 				t.Errorf("the slot was kept for %v", d)
@@ -68,13 +68,13 @@ func TestUnusedSlotsOfAStalledInstanceAreReleasedTogether(t *testing.T) {
 	s, held := newHarness(t), newHeldActivity()
 	limited := pawl.NewActivity[string, string]("limited", pawl.Concurrency(slots))
 	other := pawl.NewOrchestration[string, string]("other")
-	calls := func(ctx *pawl.Context, who string) (string, error) {
+	calls := func(ctx *pawl.Context, caller string) (string, error) {
 		var all []*pawl.Future[string]
 		for range slots {
-			all = append(all, limited.Start(ctx, who))
+			all = append(all, limited.Start(ctx, caller))
 		}
 		_, err := pawl.All(ctx, all...)
-		return who, err
+		return caller, err
 	}
 	first := s.orchestrate(orchestrator.Config{}, hello.Do(calls))
 	s.work(worker.Config{Concurrency: 2 * slots}, limited.Do(held.do))
@@ -117,17 +117,17 @@ func TestOrphanedSlotIsReleasedAlthoughEventsWaitForTheStart(t *testing.T) {
 	s := newHarness(t)
 	s.orchestrate(orchestrator.Config{ReconcileInterval: 10 * time.Second}, hello.Do(callGreet))
 	s.event("ping", "h", `1`)
-	s.until("it is kept", func() bool { return s.redis.HExists(context.Background(), s.key("h", "stalled"), "h").Val() })
+	s.until("the event is kept", func() bool { return s.redis.HExists(context.Background(), s.key("h", "stalled"), "h").Val() })
 	s.enter("limited", limit.Member{Ticket: "lost", Instance: "h", Place: limit.ActivityPlace(1, 2)})
 	s.quiet("limited")
 }
 
 // lingering delays the reply of the first reconciliation of an instance without a start, and the second reconciliation itself.
 type lingering struct {
-	on     atomic.Bool
-	seen   atomic.Int32
-	looks  chan struct{} // signaled after the first reconciliation was carried out, and before the second
-	goesOn chan struct{}
+	on         atomic.Bool
+	seen       atomic.Int32
+	reconciled chan struct{} // signaled after the first reconciliation was carried out, and before the second
+	proceed    chan struct{}
 }
 
 func (*lingering) DialHook(next redis.DialHook) redis.DialHook          { return next }
@@ -140,23 +140,23 @@ func (w *lingering) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pr
 			}
 			switch w.seen.Add(1) {
 			case 1:
-				defer func() { w.looks <- struct{}{}; <-w.goesOn }()
+				defer func() { w.reconciled <- struct{}{}; <-w.proceed }()
 			case 2:
-				w.looks <- struct{}{}
-				<-w.goesOn
+				w.reconciled <- struct{}{}
+				<-w.proceed
 			}
 		}
 		return next(ctx, all)
 	}
 }
 
-func (s limitHarness) looked(at *lingering) {
+func (s limitHarness) reconciled(at *lingering) {
 	s.t.Helper()
 	select {
-	case <-at.looks:
+	case <-at.reconciled:
 	case <-time.After(time.Minute):
 		s.t.Error("no reconciliation")
-		at.goesOn <- struct{}{}
+		at.proceed <- struct{}{}
 	}
 }
 
@@ -164,34 +164,34 @@ func (s limitHarness) looked(at *lingering) {
 func TestOrphanedSlotIsReleasedByAReconciliationAfterTheNotice(t *testing.T) {
 	t.Parallel() // mostly waits
 	s := newHarness(t)
-	held := &lingering{looks: make(chan struct{}, 2), goesOn: make(chan struct{}, 2)}
+	held := &lingering{reconciled: make(chan struct{}, 2), proceed: make(chan struct{}, 2)}
 	s.redis.AddHook(held)
 	s.orchestrate(orchestrator.Config{ReconcileInterval: 10 * time.Second}, hello.Do(callGreet))
 	s.event("ping", "h", `1`)
-	s.until("it is kept", func() bool { return s.redis.HExists(context.Background(), s.key("h", "stalled"), "h").Val() })
+	s.until("the event is kept", func() bool { return s.redis.HExists(context.Background(), s.key("h", "stalled"), "h").Val() })
 	held.on.Store(true)
 	before := limit.Member{Ticket: "before", Instance: "h", Place: limit.ActivityPlace(1, 2)}
-	behind := limit.Member{Ticket: "behind", Instance: "h", Place: limit.ActivityPlace(1, 3)}
+	after := limit.Member{Ticket: "after", Instance: "h", Place: limit.ActivityPlace(1, 3)}
 	s.enterWith("limited", history.Policy{Concurrency: 2}, before)
-	s.looked(held)
-	s.enterWith("limited", history.Policy{Concurrency: 2}, behind)
-	word := message.LimitNotice{Limit: "limited", Member: behind.String(), At: time.Now().Add(time.Second).UnixMilli()}
-	if err := s.conn.SendLimitNotices(s.conn.PartitionOf("h"), []message.LimitNotice{word}); err != nil {
+	s.reconciled(held)
+	s.enterWith("limited", history.Policy{Concurrency: 2}, after)
+	notice := message.LimitNotice{Limit: "limited", Member: after.String(), At: time.Now().Add(time.Second).UnixMilli()}
+	if err := s.conn.SendLimitNotices(s.conn.PartitionOf("h"), []message.LimitNotice{notice}); err != nil {
 		t.Fatal(err)
 	}
 	for range 10 {
 		s.describe("h") // the notice has arrived before the last description
 	}
-	held.goesOn <- struct{}{}
-	s.looked(held)
+	held.proceed <- struct{}{}
+	s.reconciled(held)
 	if s.stats("limited").Active == 0 {
-		t.Error("both are released by the former reconciliation")
+		t.Error("the earlier reconciliation released both")
 	}
-	held.goesOn <- struct{}{}
+	held.proceed <- struct{}{}
 	s.quiet("limited")
 }
 
-// cut lets one commit of an instance through, and no others while it is on.
+// cut permits one commit of an instance, and fails all others while on is set.
 type cut struct {
 	instance string
 	on       atomic.Bool
@@ -201,9 +201,9 @@ type cut struct {
 func (*cut) DialHook(next redis.DialHook) redis.DialHook          { return next }
 func (*cut) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
 func (w *cut) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return without(next, func(args []any) error {
+	return failing(next, func(args []any) error {
 		if len(args) > 7 && strings.Contains(fmt.Sprint(args[7]), ":h:"+w.instance+":") && w.seen.Add(1) > 1 && w.on.Load() {
-			return errors.New("the node of the instance is away")
+			return errors.New("the node of the instance is unreachable")
 		}
 		return nil
 	})
@@ -214,15 +214,15 @@ func TestUncommittedRejectionIsReconciledWithinOneInterval(t *testing.T) {
 	s, held := newHarness(t), newHeldActivity()
 	limited := pawl.NewActivity[string, string]("limited", pawl.Concurrency(1), pawl.Reject())
 	const interval = 10 * time.Second
-	away := &cut{instance: "h-1"}
-	away.on.Store(true)
-	s.redis.AddHook(away)
-	s.orchestrate(orchestrator.Config{ReconcileInterval: interval}, hello.Do(func(ctx *pawl.Context, who string) (string, error) { return limited.Call(ctx, who) }))
+	unreachable := &cut{instance: "h-1"}
+	unreachable.on.Store(true)
+	s.redis.AddHook(unreachable)
+	s.orchestrate(orchestrator.Config{ReconcileInterval: interval}, hello.Do(func(ctx *pawl.Context, caller string) (string, error) { return limited.Call(ctx, caller) }))
 	s.work(worker.Config{}, limited.Do(held.do))
 	s.start("hello", "h-0", `"h-0"`)
 	s.receive(held.began)
 	s.start("hello", "h-1", `"h-1"`)
-	s.until("the refusal is to be committed", func() bool { return away.seen.Load() > 1 })
+	s.until("the rejection is being committed", func() bool { return unreachable.seen.Load() > 1 })
 	at, err := s.redis.ZScore(s.ctx(), s.key("h-1", "wakeups"), "h-1").Result()
 	if err != nil {
 		t.Fatal(err)
@@ -230,7 +230,7 @@ func TestUncommittedRejectionIsReconciledWithinOneInterval(t *testing.T) {
 	if d := time.Until(time.UnixMilli(int64(at))); d > interval {
 		t.Errorf("its wakeup is in %v", d)
 	}
-	away.on.Store(false)
+	unreachable.on.Store(false)
 	if d := s.ended("h-1"); d.Status != "failed" || d.Failure.Code != history.CodeLimited {
 		t.Errorf("%s: %+v", d.Status, d.Failure)
 	}

@@ -39,7 +39,7 @@ func newHeldActivity() *heldActivity {
 	return &heldActivity{began: make(chan string, 10_000), end: make(chan struct{})}
 }
 
-func (s *heldActivity) do(ctx context.Context, who string) (string, error) {
+func (s *heldActivity) do(ctx context.Context, caller string) (string, error) {
 	s.mu.Lock()
 	s.in++
 	s.most = max(s.most, s.in)
@@ -49,10 +49,10 @@ func (s *heldActivity) do(ctx context.Context, who string) (string, error) {
 		s.in--
 		s.mu.Unlock()
 	}()
-	s.began <- who
+	s.began <- caller
 	select {
 	case <-s.end:
-		return who, nil
+		return caller, nil
 	case <-ctx.Done():
 		return "", context.Cause(ctx)
 	}
@@ -90,7 +90,7 @@ func (s *harness) receive(from <-chan string) string {
 	case v := <-from:
 		return v
 	case <-time.After(time.Minute):
-		s.t.Fatal("nothing came")
+		s.t.Fatal("nothing received")
 		return ""
 	}
 }
@@ -135,13 +135,13 @@ func (s limitHarness) enterWith(name string, p history.Policy, m limit.Member) {
 func TestCallersAreAdmittedAtOnceWhileThereIsRoomThenInOrder(t *testing.T) {
 	s, held := newHarness(t), newHeldActivity()
 	limited := pawl.NewActivity[string, string]("limited", pawl.Concurrency(2))
-	s.orchestrate(orchestrator.Config{}, hello.Do(func(ctx *pawl.Context, who string) (string, error) { return limited.Call(ctx, who) }))
+	s.orchestrate(orchestrator.Config{}, hello.Do(func(ctx *pawl.Context, caller string) (string, error) { return limited.Call(ctx, caller) }))
 	s.work(worker.Config{Concurrency: 20}, limited.Do(held.do))
 	for i := range 5 {
 		s.start("hello", fmt.Sprint("h-", i), fmt.Sprintf("%q", fmt.Sprint("h-", i)))
 		if i < 2 {
-			if who := s.receive(held.began); who != fmt.Sprint("h-", i) {
-				t.Fatal(who)
+			if caller := s.receive(held.began); caller != fmt.Sprint("h-", i) {
+				t.Fatal(caller)
 			}
 		} else {
 			s.waiting("limited", i-1)
@@ -152,8 +152,8 @@ func TestCallersAreAdmittedAtOnceWhileThereIsRoomThenInOrder(t *testing.T) {
 	}
 	for i := 2; i < 5; i++ {
 		held.end <- struct{}{}
-		if who := s.receive(held.began); who != fmt.Sprint("h-", i) {
-			t.Fatalf("%s came for h-%d", who, i)
+		if caller := s.receive(held.began); caller != fmt.Sprint("h-", i) {
+			t.Fatalf("%s began, want h-%d", caller, i)
 		}
 	}
 	close(held.end)
@@ -209,8 +209,8 @@ func TestFullLimitAndTimeoutAreErrorsOfTheCall(t *testing.T) {
 	call := func(ctx *pawl.Context) *pawl.Future[string] {
 		return limited.Start(ctx, "x", pawl.Retry{Attempts: 3, Initial: time.Millisecond})
 	}
-	s.orchestrate(orchestrator.Config{}, hello.Do(func(ctx *pawl.Context, who string) (string, error) {
-		if who == "one" {
+	s.orchestrate(orchestrator.Config{}, hello.Do(func(ctx *pawl.Context, caller string) (string, error) {
+		if caller == "one" {
 			return call(ctx).Get(ctx)
 		}
 		waits, finds := call(ctx), call(ctx) // in one turn, so that the queue is full while the first one waits, however briefly
@@ -240,7 +240,7 @@ func TestFullLimitAndTimeoutAreErrorsOfTheCall(t *testing.T) {
 func TestCancelledActivitiesLeaveTheirPlaceAndTheirSlot(t *testing.T) {
 	s, held := newHarness(t), newHeldActivity()
 	limited := pawl.NewActivity[string, string]("limited", pawl.Concurrency(1))
-	s.orchestrate(orchestrator.Config{}, hello.Do(func(ctx *pawl.Context, who string) (string, error) { return limited.Call(ctx, who) }))
+	s.orchestrate(orchestrator.Config{}, hello.Do(func(ctx *pawl.Context, caller string) (string, error) { return limited.Call(ctx, caller) }))
 	s.work(worker.Config{}, limited.Do(held.do))
 	for i := range 3 {
 		s.start("hello", fmt.Sprint("h-", i), fmt.Sprintf("%q", fmt.Sprint("h-", i)))
@@ -254,8 +254,8 @@ func TestCancelledActivitiesLeaveTheirPlaceAndTheirSlot(t *testing.T) {
 	s.ended("h-1")
 	s.waiting("limited", 1)
 	s.publish(message.OutInput{Instance: "h-0", Kind: message.KindCancel, By: "ops"})
-	if who := s.receive(held.began); who != "h-2" {
-		t.Fatal(who)
+	if caller := s.receive(held.began); caller != "h-2" {
+		t.Fatal(caller)
 	}
 	close(held.end)
 	s.ended("h-2")
@@ -271,20 +271,20 @@ func TestRetryWaitsAgainUnlessItKeepsItsSlot(t *testing.T) {
 		t.Run(fmt.Sprint(keeps), func(t *testing.T) {
 			s := newHarness(t)
 			limited := pawl.NewActivity[string, string]("limited", pawl.Concurrency(1))
-			s.orchestrate(orchestrator.Config{}, hello.Do(func(ctx *pawl.Context, who string) (string, error) {
+			s.orchestrate(orchestrator.Config{}, hello.Do(func(ctx *pawl.Context, caller string) (string, error) {
 				opts := []pawl.CallOption{pawl.Retry{Attempts: 2, Initial: 200 * time.Millisecond}}
 				if keeps {
 					opts = append(opts, pawl.KeepSlot())
 				}
-				return limited.Call(ctx, who, opts...)
+				return limited.Call(ctx, caller, opts...)
 			}))
 			began, fail := make(chan string, 10), make(chan bool)
-			s.work(worker.Config{}, limited.Do(func(_ context.Context, who string) (string, error) {
-				began <- who
+			s.work(worker.Config{}, limited.Do(func(_ context.Context, caller string) (string, error) {
+				began <- caller
 				if <-fail {
 					return "", errors.New("again")
 				}
-				return who, nil
+				return caller, nil
 			}))
 			s.start("hello", "h-0", `"h-0"`)
 			s.receive(began)
@@ -296,8 +296,8 @@ func TestRetryWaitsAgainUnlessItKeepsItsSlot(t *testing.T) {
 				want = []string{"h-0", "h-1"}
 			}
 			for _, w := range want {
-				if who := s.receive(began); who != w {
-					t.Fatalf("%s came for %s", who, w)
+				if caller := s.receive(began); caller != w {
+					t.Fatalf("%s began, want %s", caller, w)
 				}
 				fail <- false
 			}
@@ -312,7 +312,7 @@ func TestLostNoticeIsRepeated(t *testing.T) {
 	t.Parallel() // mostly waits
 	s, held := newHarness(t), newHeldActivity()
 	limited := pawl.NewActivity[string, string]("limited", pawl.Concurrency(1))
-	s.orchestrate(orchestrator.Config{ReconcileInterval: time.Minute}, hello.Do(func(ctx *pawl.Context, who string) (string, error) { return limited.Call(ctx, who) }))
+	s.orchestrate(orchestrator.Config{ReconcileInterval: time.Minute}, hello.Do(func(ctx *pawl.Context, caller string) (string, error) { return limited.Call(ctx, caller) }))
 	s.work(worker.Config{}, limited.Do(held.do))
 	// A holder that is in no history, as after a turn that was lost between the limit and the commit.
 	orphan := limit.Member{Ticket: "orphan", Instance: "absent", Place: limit.ActivityPlace(1, 2)}
@@ -332,18 +332,18 @@ func TestLostNoticeIsRepeated(t *testing.T) {
 func TestNoticeThatTheLimitDoesNotConfirmIsNoGrant(t *testing.T) {
 	s, held, met := newHarness(t), newHeldActivity(), counters(t)
 	limited := pawl.NewActivity[string, string]("limited", pawl.Concurrency(1))
-	s.orchestrate(orchestrator.Config{ReconcileInterval: 10 * time.Second, Metrics: met.reg}, hello.Do(func(ctx *pawl.Context, who string) (string, error) { return limited.Call(ctx, who) }))
+	s.orchestrate(orchestrator.Config{ReconcileInterval: 10 * time.Second, Metrics: met.reg}, hello.Do(func(ctx *pawl.Context, caller string) (string, error) { return limited.Call(ctx, caller) }))
 	s.work(worker.Config{}, limited.Do(held.do))
 	waiter := s.oneWaits(held)
 	s.until("it is in its history", func() bool { return len(s.describe("h-1").LimitWaits) == 1 && s.describe("h-1").Events == 2 })
 	forged := time.Now().Add(time.Hour).UnixMilli() // any client with the permission can publish it
 	for _, at := range []int64{waiter.Since - 1, forged} {
-		asked := met.get("pawl_orchestrator_limit_requests_repeated_total")
+		before := met.get("pawl_orchestrator_limit_requests_repeated_total")
 		late := message.LimitNotice{Limit: "limited", Member: waiter.Member.String(), At: at}
 		if err := s.conn.SendLimitNotices(s.conn.PartitionOf("h-1"), []message.LimitNotice{late}); err != nil {
 			t.Fatal(err)
 		}
-		s.until("the limit is requested", func() bool { return met.get("pawl_orchestrator_limit_requests_repeated_total") > asked })
+		s.until("the limit is requested", func() bool { return met.get("pawl_orchestrator_limit_requests_repeated_total") > before })
 	}
 	if d := s.describe("h-1"); len(d.LimitWaits) != 1 || d.Events != 2 {
 		t.Fatalf("%+v", d)
@@ -361,7 +361,7 @@ func TestTicketLeavesALimitThatItsHistoryDoesNotName(t *testing.T) {
 	t.Parallel() // mostly waits
 	s, held := newHarness(t), newHeldActivity()
 	limited := pawl.NewActivity[string, string]("limited", pawl.Concurrency(1))
-	s.orchestrate(orchestrator.Config{ReconcileInterval: 10 * time.Second}, hello.Do(func(ctx *pawl.Context, who string) (string, error) { return limited.Call(ctx, who) }))
+	s.orchestrate(orchestrator.Config{ReconcileInterval: 10 * time.Second}, hello.Do(func(ctx *pawl.Context, caller string) (string, error) { return limited.Call(ctx, caller) }))
 	s.work(worker.Config{}, limited.Do(held.do))
 	waiter := s.oneWaits(held)
 	s.enter("limited/old", waiter.Member)
@@ -369,52 +369,52 @@ func TestTicketLeavesALimitThatItsHistoryDoesNotName(t *testing.T) {
 	if d := s.describe("h-1"); len(d.LimitWaits) != 1 || d.LimitWaits[0].Action != "limited" {
 		t.Fatalf("%+v", d.LimitWaits)
 	}
-	other := waiter.Member // in that turn the code wanted to retain the slot
+	other := waiter.Member // in that turn the code retained the slot
 	other.Place = limit.RetainedPlace
 	if _, err := redistest.Answer(func(done func(limit.AdmitReply, error)) {
 		s.limits().Admit(limit.AdmitRequest{Limit: "limited", Enter: []limit.Entry{{Member: other, Active: true}}}, done)
 	}); err != nil {
 		t.Fatal(err)
 	}
-	s.until("only h-0 is in", func() bool { return s.stats("limited").Active == 1 })
+	s.until("only h-0 holds a slot", func() bool { return s.stats("limited").Active == 1 })
 	s.waiting("limited", 1)
 	close(held.end)
 	s.ended("h-1")
 	s.quiet("limited")
 }
 
-// The attempt is admitted, and times out before anything else happens.
+// The attempt is admitted, and times out at once.
 func TestRetainedSlotOutlastsAnAttemptThatTimesOutAtOnce(t *testing.T) {
 	s, held := newHarness(t), newHeldActivity()
 	limited := pawl.NewActivity[string, string]("limited", pawl.Concurrency(1))
-	s.orchestrate(orchestrator.Config{}, hello.Do(func(ctx *pawl.Context, who string) (string, error) {
-		if who == "h-0" {
-			return limited.Call(ctx, who)
+	s.orchestrate(orchestrator.Config{}, hello.Do(func(ctx *pawl.Context, caller string) (string, error) {
+		if caller == "h-0" {
+			return limited.Call(ctx, caller)
 		}
-		return limited.Call(ctx, who, pawl.Retry{Attempts: 2, Initial: time.Hour, Max: time.Hour}, pawl.AttemptTimeout(time.Millisecond), pawl.KeepSlot())
+		return limited.Call(ctx, caller, pawl.Retry{Attempts: 2, Initial: time.Hour, Max: time.Hour}, pawl.AttemptTimeout(time.Millisecond), pawl.KeepSlot())
 	}))
-	s.work(worker.Config{}, limited.Do(func(ctx context.Context, who string) (string, error) {
-		if who == "h-1" { // it must not end before its timeout
+	s.work(worker.Config{}, limited.Do(func(ctx context.Context, caller string) (string, error) {
+		if caller == "h-1" { // it must not end before its timeout
 			<-ctx.Done()
 			return "", ctx.Err()
 		}
-		return held.do(ctx, who)
+		return held.do(ctx, caller)
 	}))
 	s.oneWaits(held)
 	close(held.end)
 	s.ended("h-0")
-	s.until("it rests with its slot", func() bool { return s.describe("h-1").Timers == 1 && s.stats("limited").Active == 1 })
+	s.until("it waits for its retry and keeps its slot", func() bool { return s.describe("h-1").Timers == 1 && s.stats("limited").Active == 1 })
 	s.check()
 }
 
 func TestChangedPolicyIsInForceAtOnceForWaiters(t *testing.T) {
 	s, held := newHarness(t), newHeldActivity()
 	plain := pawl.NewActivity[string, string]("plain")
-	s.orchestrate(orchestrator.Config{}, hello.Do(func(ctx *pawl.Context, who string) (string, error) { return plain.Call(ctx, who) }))
+	s.orchestrate(orchestrator.Config{}, hello.Do(func(ctx *pawl.Context, caller string) (string, error) { return plain.Call(ctx, caller) }))
 	s.work(worker.Config{Concurrency: 50}, plain.Do(held.do))
 	set := func(n uint32) {
 		t.Helper()
-		s.until("the policy is taken", func() bool {
+		s.until("the policy is set", func() bool {
 			q := &request.SetPolicy{Level: "action:plain", Policy: history.Policy{Concurrency: n}}
 			return request.Call(s.ctx(), s.conn, 0, q, new(request.Done)) == nil
 		})
@@ -451,26 +451,26 @@ func TestChangedPolicyIsInForceAtOnceForWaiters(t *testing.T) {
 	s.quiet("plain")
 }
 
-// away makes the limits unreachable for one client, as if their master in a cluster had failed.
-type away struct{ is atomic.Bool }
+// unreachable makes the limits unreachable for one client, as if their master in a cluster had failed.
+type unreachable struct{ on atomic.Bool }
 
-func (*away) DialHook(next redis.DialHook) redis.DialHook          { return next }
-func (*away) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
-func (w *away) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return without(next, func(args []any) error {
-		if w.is.Load() && len(args) > 3 && strings.Contains(fmt.Sprint(args[3]), ".l.") {
-			return errors.New("the node of the limits is away")
+func (*unreachable) DialHook(next redis.DialHook) redis.DialHook          { return next }
+func (*unreachable) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+func (w *unreachable) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return failing(next, func(args []any) error {
+		if w.on.Load() && len(args) > 3 && strings.Contains(fmt.Sprint(args[3]), ".l.") {
+			return errors.New("the node of the limits is unreachable")
 		}
 		return nil
 	})
 }
 
-// without carries out a pipeline, except for the calls for which it has an error.
-func without(next redis.ProcessPipelineHook, refused func(args []any) error) redis.ProcessPipelineHook {
+// failing carries out a pipeline, except for the calls for which it has an error.
+func failing(next redis.ProcessPipelineHook, errorOf func(args []any) error) redis.ProcessPipelineHook {
 	return func(ctx context.Context, all []redis.Cmder) error {
 		rest := make([]redis.Cmder, 0, len(all))
 		for _, c := range all {
-			if err := refused(c.Args()); err != nil {
+			if err := errorOf(c.Args()); err != nil {
 				c.SetErr(err)
 			} else {
 				rest = append(rest, c)
@@ -484,12 +484,12 @@ func without(next redis.ProcessPipelineHook, refused func(args []any) error) red
 }
 
 func TestLimitThatDoesNotAnswerDelaysNoOtherInstanceAndIsRequestedAgain(t *testing.T) {
-	s, held, gone := newHarness(t), newHeldActivity(), &away{}
+	s, held, fault := newHarness(t), newHeldActivity(), &unreachable{}
 	limited := pawl.NewActivity[string, string]("limited", pawl.Concurrency(1))
 	one := pawl.NewOrchestration[string, string]("one", pawl.Concurrency(1))
-	s.redis.AddHook(gone)
-	s.orchestrate(orchestrator.Config{ReconcileInterval: 10 * time.Second}, one.Do(func(ctx *pawl.Context, who string) (string, error) {
-		first, second := limited.Start(ctx, who), greet.Start(ctx, who)
+	s.redis.AddHook(fault)
+	s.orchestrate(orchestrator.Config{ReconcileInterval: 10 * time.Second}, one.Do(func(ctx *pawl.Context, caller string) (string, error) {
+		first, second := limited.Start(ctx, caller), greet.Start(ctx, caller)
 		if _, err := first.Get(ctx); err != nil {
 			return "", err
 		}
@@ -497,19 +497,19 @@ func TestLimitThatDoesNotAnswerDelaysNoOtherInstanceAndIsRequestedAgain(t *testi
 	}), hello.Do(callGreet))
 	s.work(worker.Config{}, limited.Do(held.do), greet.Do(doGreet))
 
-	gone.is.Store(true)
+	fault.on.Store(true)
 	s.start("one", "o", `"o"`)
 	s.until("the start is pending", func() bool { return s.describe("o").Status == string(record.Pending) })
 	s.start("hello", "h", `"you"`)
 	s.ended("h")
-	gone.is.Store(false)
-	if who := s.receive(held.began); who != "o" {
-		t.Fatal(who)
+	fault.on.Store(false)
+	if caller := s.receive(held.began); caller != "o" {
+		t.Fatal(caller)
 	}
-	gone.is.Store(true) // now the slot cannot be released either
+	fault.on.Store(true) // now the slot cannot be released either
 	close(held.end)
 	s.ended("o")
-	gone.is.Store(false)
+	fault.on.Store(false)
 	for _, name := range []string{"one", "limited"} {
 		if got := s.quiet(name); got.TotalEnqueued != 1 || got.TotalCompleted != 1 {
 			t.Errorf("%+v", got)
@@ -519,7 +519,7 @@ func TestLimitThatDoesNotAnswerDelaysNoOtherInstanceAndIsRequestedAgain(t *testi
 
 func TestNoticeOfAnEndedInstanceDoesNotBlockItsInbox(t *testing.T) {
 	s := newHarness(t)
-	s.orchestrate(orchestrator.Config{ReconcileInterval: 10 * time.Second}, hello.Do(func(_ *pawl.Context, who string) (string, error) { return who, nil }))
+	s.orchestrate(orchestrator.Config{ReconcileInterval: 10 * time.Second}, hello.Do(func(_ *pawl.Context, caller string) (string, error) { return caller, nil }))
 	var ids []string
 	for i := range 20 {
 		id := fmt.Sprint("h-", i)
@@ -537,6 +537,6 @@ func TestNoticeOfAnEndedInstanceDoesNotBlockItsInbox(t *testing.T) {
 		}
 	}
 	for _, id := range ids {
-		s.until("nothing is unread of "+id, func() bool { return s.redis.LLen(s.ctx(), s.key(id, "in:"+id)).Val() == 0 })
+		s.until("the inbox is empty: "+id, func() bool { return s.redis.LLen(s.ctx(), s.key(id, "in:"+id)).Val() == 0 })
 	}
 }

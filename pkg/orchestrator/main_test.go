@@ -58,7 +58,7 @@ type harness struct {
 	server    *redistest.Server // the server of redis
 }
 
-// limitHarness and streamHarness are what a test reads of limits and of the streams, or does to them.
+// limitHarness and streamHarness have the methods for limits and for the streams.
 type (
 	limitHarness  struct{ *harness }
 	streamHarness struct{ *harness }
@@ -161,7 +161,7 @@ func (s *harness) check() {
 		}
 	}
 	if !corrupted {
-		s.t.Errorf("the check finds nothing wrong with %s, which the test has corrupted", s.corrupted)
+		s.t.Errorf("the check reports no problem of %s, which the test has corrupted", s.corrupted)
 	}
 }
 

@@ -81,12 +81,12 @@ func TestEventsBetweenInstancesArriveExactlyOnce(t *testing.T) {
 	for i := range 10 {
 		s.start("pour", fmt.Sprint("pour-", i), `50`)
 	}
-	s.stop(first) // in the middle: some of it was sent and is not known to be
+	s.stop(first) // in the middle: some messages were sent without being marked as sent
 	s.orchestrate(orchestrator.Config{Member: "b"}, bs...)
 	s.start("sum", "sum", `500`)
 	for i := range 10 {
 		s.ended(fmt.Sprint("pour-", i))
-		s.until("all is sent", func() bool { return s.pending(fmt.Sprint("pour-", i)) == 0 })
+		s.until("the outbox is empty", func() bool { return s.pending(fmt.Sprint("pour-", i)) == 0 })
 	}
 	s.event("add", "sum", `0`)
 	d := s.ended("sum")
@@ -110,11 +110,11 @@ func TestSendOrStartStartsItsReceiverOnceAndDeliversExactlyOnce(t *testing.T) {
 	for i := range 10 {
 		s.start("feed", fmt.Sprint("feed-", i), `20`)
 	}
-	s.stop(first) // in the middle: some of it was sent and is not known to be
+	s.stop(first) // in the middle: some messages were sent without being marked as sent
 	s.orchestrate(orchestrator.Config{Member: "b"}, bs...)
 	for i := range 10 {
 		s.ended(fmt.Sprint("feed-", i))
-		s.until("all is sent", func() bool { return s.pending(fmt.Sprint("feed-", i)) == 0 })
+		s.until("the outbox is empty", func() bool { return s.pending(fmt.Sprint("feed-", i)) == 0 })
 	}
 	s.event("add", "fed", `0`)
 	d := s.ended("fed")
@@ -171,7 +171,7 @@ func TestCustomStatusIsPushedToClients(t *testing.T) {
 	s.until("it runs", func() bool { return s.describe("c-1").Status == "running" })
 	for v, n := range []string{`3`, `4`, `0`} {
 		if r := ask(uint64(v)); r.Answer != nil {
-			t.Fatalf("version %d is there already: %+v", v+1, r.Answer)
+			t.Fatalf("version %d already exists: %+v", v+1, r.Answer)
 		}
 		s.event("add", "c-1", n)
 		a := <-answers
@@ -185,7 +185,7 @@ func TestCustomStatusIsPushedToClients(t *testing.T) {
 	}
 }
 
-// The status that an execution reads is recorded in its history: another owner, which was not there when the status was set, reads the same.
+// The status that an execution reads is recorded in its history: a later owner reads the same.
 func TestExecutionReadsAndClearsTheStatusOfThePreviousOneEvenWithAnotherOwner(t *testing.T) {
 	s := newHarness(t)
 	code := counter.Do(func(ctx *pawl.Context, in tally) (int, error) {
@@ -207,7 +207,7 @@ func TestExecutionReadsAndClearsTheStatusOfThePreviousOneEvenWithAnotherOwner(t 
 		}
 		_, ok, err = shown.Get(ctx)
 		if ok {
-			err = errors.New("it is not cleared")
+			err = errors.New("the status is not cleared")
 		}
 		return before, err
 	})

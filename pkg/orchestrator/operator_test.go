@@ -76,7 +76,7 @@ func (l *runLedger) steps(causes chan<- error) pawl.ActivityBinding {
 	})
 }
 
-func TestRetriedInstanceRunsNothingAgainThatItsHistoryHas(t *testing.T) {
+func TestRetriedInstanceRunsNoActivityAgainThatItsHistoryCompletes(t *testing.T) {
 	s := newHarness(t)
 	var l runLedger
 	s.orchestrate(orchestrator.Config{},
@@ -174,7 +174,7 @@ func TestRewoundInstanceReceivesItsEventsAgainAndStartsChildrenOfTheSameIDs(t *t
 		t.Errorf("%+v, %v", d, l.runs)
 	}
 	if _, err := op.Rewind(s.ctx(), "o-1", 999); !errors.Is(err, client.ErrRefused) {
-		t.Errorf("rewind to an event that is not there: %v", err)
+		t.Errorf("rewind to a missing event: %v", err)
 	}
 }
 
@@ -280,7 +280,7 @@ func TestDescriptionAfterAnInputRequiresThatItIsApplied(t *testing.T) {
 		t.Errorf("after its start: %v", err)
 	}
 	if err := describe(at + 1_000_000); err == nil {
-		t.Error("behind an input that the stream does not have: no error")
+		t.Error("after an input that the stream does not have: no error")
 	}
 }
 
@@ -366,7 +366,7 @@ func TestEndlessInstanceIsPausedAndTerminatedBetweenTwoExecutions(t *testing.T) 
 	if _, err := op.Resume(s.ctx(), "o-1"); err != nil {
 		t.Fatal(err)
 	}
-	s.until("it goes on", func() bool { return s.describe("o-1").Execution > got.Execution+1 })
+	s.until("it continues", func() bool { return s.describe("o-1").Execution > got.Execution+1 })
 	if _, err := op.Terminate(s.ctx(), "o-1"); err != nil {
 		t.Fatal(err)
 	}

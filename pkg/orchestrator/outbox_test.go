@@ -21,9 +21,9 @@ func pingFar(ctx *pawl.Context, in string) (string, error) {
 	return ping.Receive(ctx)
 }
 
-// republishes leaves an instance of pingFar whose outbox is published but not marked as such, as after a crash between
+// leaveUnmarkedOutbox leaves an instance of pingFar whose outbox is published but not marked as such, as after a crash between
 // the acknowledgement by the stream and the mark.
-func (s *harness) republishes(id string) {
+func (s *harness) leaveUnmarkedOutbox(id string) {
 	s.t.Helper()
 	first := s.orchestrate(orchestrator.Config{Member: "a"}, hello.Do(pingFar))
 	s.start("hello", id, `"x"`)
@@ -38,7 +38,7 @@ func (s *harness) republishes(id string) {
 // If a message were sent again at every reconciliation, its receiver would accept it again an hour later, after it has dropped the id.
 func TestOutboxOfASleepingInstanceIsRepublishedOnceAndTrimmed(t *testing.T) {
 	s := newHarness(t)
-	s.republishes("p-1")
+	s.leaveUnmarkedOutbox("p-1")
 	s.orchestrate(orchestrator.Config{Member: "b"}, hello.Do(pingFar))
 	s.until("the outbox is trimmed", func() bool { return s.pending("p-1") == 0 })
 	if n := s.messages(s.subject("in.*.own.far.event.ping")); n > 2 {
@@ -50,7 +50,7 @@ func TestOutboxOfASleepingInstanceIsRepublishedOnceAndTrimmed(t *testing.T) {
 
 func TestOutboxOfAStalledInstanceIsRepublishedOnceAndTrimmed(t *testing.T) {
 	s := newHarness(t)
-	s.republishes("p-1")
+	s.leaveUnmarkedOutbox("p-1")
 	s.publish(message.OutInput{Instance: "p-1", Kind: message.KindCancel, By: "ops"})
 	b := s.orchestrate(orchestrator.Config{Member: "b"}, only.Do(waitForPing))
 	s.until("it is stalled, and its outbox is trimmed", func() bool { return s.describe("p-1").Stalled != "" && s.describe("p-1").PendingMessages == 0 })
@@ -84,7 +84,7 @@ func TestOversizedEndOfAChildIsReportedToItsParent(t *testing.T) {
 		}),
 		hello.Do(func(ctx *pawl.Context, _ string) (string, error) {
 			if _, err := only.Call(ctx, "fail", pawl.ID("c-1")); !errors.Is(err, errToo) {
-				return "", fmt.Errorf("not the failure that the child ended with: %w", err)
+				return "", fmt.Errorf("unexpected failure of the child: %w", err)
 			}
 			_, err := only.Call(ctx, "", pawl.ID("c-2"))
 			return "", err
@@ -111,7 +111,7 @@ func TestOversizedStartOfAChildIsReportedToItsParent(t *testing.T) {
 
 func TestCustomStatusOfChangedCodeThatSetsItLessOftenIsPublished(t *testing.T) {
 	s := newHarness(t)
-	told := func(times int) func(*pawl.Context, string) (string, error) {
+	sets := func(times int) func(*pawl.Context, string) (string, error) {
 		return func(ctx *pawl.Context, _ string) (string, error) {
 			for n := range times {
 				if err := shown.Set(ctx, n); err != nil {
@@ -127,11 +127,11 @@ func TestCustomStatusOfChangedCodeThatSetsItLessOftenIsPublished(t *testing.T) {
 			return ping.Receive(ctx)
 		}
 	}
-	first := s.orchestrate(orchestrator.Config{Member: "a"}, hello.Do(told(3)))
+	first := s.orchestrate(orchestrator.Config{Member: "a"}, hello.Do(sets(3)))
 	s.start("hello", "s-1", `"x"`)
 	s.until("it is shown", func() bool { d := s.describe("s-1"); return d.CustomStatus != nil && d.CustomStatus.Version == 3 })
 	s.stop(first)
-	s.orchestrate(orchestrator.Config{Member: "b"}, hello.Do(told(1)))
+	s.orchestrate(orchestrator.Config{Member: "b"}, hello.Do(sets(1)))
 	s.event("ping", "s-1", `"go"`)
 	s.until("the status of the new code is shown", func() bool {
 		d := s.describe("s-1")

@@ -13,7 +13,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
-// firstAndRest receives one event and then drains: the result is how many it received, and how many it drained.
+// firstAndRest receives one event and then drains. It returns the number of received and of drained events.
 func firstAndRest(ctx *pawl.Context, _ string) (string, error) {
 	if _, err := add.Receive(ctx); err != nil {
 		return "", err
@@ -22,7 +22,7 @@ func firstAndRest(ctx *pawl.Context, _ string) (string, error) {
 	return fmt.Sprint(1, len(rest)), err
 }
 
-// An incomplete poll is not recorded in the history. The next owner completes it nevertheless, after the rest of the inbox.
+// An incomplete poll is not recorded in the history. The next owner completes it, after the rest of the inbox.
 func TestPollOverSeveralTurnsContinuesWithTheNextOwner(t *testing.T) {
 	s := newHarness(t)
 	const n = 1200
@@ -31,7 +31,7 @@ func TestPollOverSeveralTurnsContinuesWithTheNextOwner(t *testing.T) {
 	}
 	s.start("hello", "d-9", `"x"`)
 	first := s.orchestrate(orchestrator.Config{Member: "a"}, hello.Do(firstAndRest))
-	s.until("a part of the inbox is turned", func() bool {
+	s.until("some inputs are applied", func() bool {
 		return s.redis.LLen(s.ctx(), s.key("d-9", "h:d-9:1")).Val() > 0
 	})
 	s.stop(first)
@@ -100,7 +100,7 @@ func TestPollReceivesTheEventOfTheStart(t *testing.T) {
 	s.wantResult("d-7", "7 true")
 }
 
-// A purge waits in the inbox until the instance has ended, so a poll must not wait for it to be gone.
+// A purge waits in the inbox until the instance has ended, so a poll must not wait for it.
 func TestPollCompletesBeforeAPurge(t *testing.T) {
 	s := newHarness(t)
 	s.start("hello", "d-8", `"x"`)

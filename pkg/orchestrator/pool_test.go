@@ -168,16 +168,16 @@ func TestMemberDiesInATurnOfAnotherOwner(t *testing.T) {
 		part = s.conn.PartitionOf(id)
 	}
 	s.start("invoice", id, "1")
-	asked := false
+	decided := false
 	select {
 	case <-entered:
-		asked = slices.Contains(owner.Partitions(), part)
+		decided = slices.Contains(owner.Partitions(), part)
 	case <-s.ctx().Done():
 	}
 	proxy.Cut()
 	close(cut)
-	if !asked {
-		t.Fatalf("the member does not decide a turn of the other's partition %d", part)
+	if !decided {
+		t.Fatalf("the member decides no turn of the other member's partition %d", part)
 	}
 	s.orchestrate(orchestrator.Config{Member: "second"}, invoice.Do(bill))
 	s.event("closing", id, "0")

@@ -180,12 +180,12 @@ func TestRetentionIsByStatusAndBeginsWhenTheParentHasTheEnd(t *testing.T) {
 	s.start("hello", "p-1", `"x"`)
 	s.start("race", "failed", `"x"`)
 	s.ended("failed")
-	gone := func(id string) bool {
+	purged := func(id string) bool {
 		rec, err := s.store.Record(s.ctx(), s.conn.PartitionOf(id), id)
 		return err == nil && rec == nil && len(s.left(id)) == 0
 	}
-	s.until("both are retired", func() bool { return gone("p-1") && gone("child") })
+	s.until("both are purged", func() bool { return purged("p-1") && purged("child") })
 	if rec, err := s.store.Record(s.ctx(), s.conn.PartitionOf("failed"), "failed"); err != nil || rec == nil || rec.Status != record.Failed {
-		t.Errorf("the failed one: %v %v", rec, err)
+		t.Errorf("the failed instance: %v %v", rec, err)
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
-// through connects orchestrators to Redis through a proxy. Workers and the checker connect directly.
-func (s *harness) through() (p *netfault.Proxy, orchestrate func(orchestrator.Config, ...pawl.OrchestrationBinding) *orchestrator.Orchestrator) {
+// throughProxy connects orchestrators to Redis through a proxy. Workers and the checker connect directly.
+func (s *harness) throughProxy() (p *netfault.Proxy, orchestrate func(orchestrator.Config, ...pawl.OrchestrationBinding) *orchestrator.Orchestrator) {
 	p, rdb := s.server.Proxy(s.t)
 	return p, func(cfg orchestrator.Config, os ...pawl.OrchestrationBinding) *orchestrator.Orchestrator {
 		direct := s.redis
@@ -32,7 +32,7 @@ func TestLargeResultBetweenACommitAndItsReplyIsReadAtOnce(t *testing.T) {
 	t.Parallel() // mostly waits
 	const look = 30 * time.Second
 	s := newHarness(t)
-	p, orchestrate := s.through()
+	p, orchestrate := s.throughProxy()
 	large := pawl.NewActivity[int, string]("large")
 	rounds := pawl.NewOrchestration[int, int]("rounds")
 	orchestrate(orchestrator.Config{ReconcileInterval: look}, rounds.Do(func(ctx *pawl.Context, n int) (int, error) {
@@ -65,7 +65,7 @@ func TestLargeResultBetweenACommitAndItsReplyIsReadAtOnce(t *testing.T) {
 	for _, e := range s.history("l-1") {
 		if c, ok := e.(*history.ActivityCompleted); ok {
 			if last != 0 && c.At-last > look.Milliseconds()/2 {
-				t.Errorf("event %d came %d ms after the one before: it waited for the reconciliation", c.ID, c.At-last)
+				t.Errorf("event %d was recorded %d ms after the previous one: it waited for the reconciliation", c.ID, c.At-last)
 			}
 			last = c.At
 		}
@@ -74,7 +74,7 @@ func TestLargeResultBetweenACommitAndItsReplyIsReadAtOnce(t *testing.T) {
 
 func TestLostRepliesOfRedisRepeatNothing(t *testing.T) {
 	s := newHarness(t)
-	p, orchestrate := s.through()
+	p, orchestrate := s.throughProxy()
 	const instances, steps = 16, 8
 	chain := pawl.NewOrchestration[int, string]("chain")
 	orchestrate(orchestrator.Config{}, chain.Do(func(ctx *pawl.Context, n int) (string, error) {

@@ -89,7 +89,7 @@ func TestRollbackOfRedisUnderAnOwnerLosesNothing(t *testing.T) {
 		send(2)
 		before := s.snapshot()
 		send(2)
-		s.until("some of it is turned", func() bool { return s.describe("r-0").Events > 5 })
+		s.until("some turns are committed", func() bool { return s.describe("r-0").Events > 5 })
 		s.rollBack(before)
 	}
 	send(events - next)
@@ -132,9 +132,9 @@ func TestStartedInstanceIsNeverUnknown(t *testing.T) {
 	s.stop(o)
 	s.rollBack(before)
 	s.orchestrate(orchestrator.Config{}, code)
-	known("behind a takeover")
+	known("after a takeover")
 	s.rollBack(before)
-	known("behind a rollback")
+	known("after a rollback")
 	s.until("an absent instance is unknown", func() bool {
 		_, err := c.Describe(s.ctx(), "absent")
 		return errors.Is(err, client.ErrNotFound)
@@ -171,7 +171,7 @@ func TestActivityThatExhaustsItsClaimsIsPoisonAndFailsByName(t *testing.T) {
 			t.Fatal(err)
 		}
 		if claims == 1 {
-			s.until("the claim is taken away", func() bool { return s.redis.HGet(s.ctx(), key, "t").Err() == redis.Nil })
+			s.until("the claim is removed", func() bool { return s.redis.HGet(s.ctx(), key, "t").Err() == redis.Nil })
 		}
 	}
 	if d := s.ended("p-1"); d.Status != "failed" || d.Failure.Code != "pawl.poison" {
@@ -186,7 +186,7 @@ func TestPartitionsMoveInMillisecondsWhenOrchestratorsJoinOrLeave(t *testing.T) 
 	s.until("the first owns all", func() bool { return len(first.Partitions()) == 8 })
 	second := s.orchestrate(orchestrator.Config{Member: "b", OwnerTTL: ttl}, hello.Do(callGreet))
 	begin := time.Now()
-	s.until("they share", func() bool {
+	s.until("both own partitions", func() bool {
 		a, b := len(first.Partitions()), len(second.Partitions())
 		return a > 0 && b > 0 && a+b == 8
 	})
@@ -195,7 +195,7 @@ func TestPartitionsMoveInMillisecondsWhenOrchestratorsJoinOrLeave(t *testing.T) 
 	s.stop(first)
 	s.until("the second owns all", func() bool { return len(second.Partitions()) == 8 })
 	if took := time.Since(begin); took > ttl/2 { // an owner that does not release its partitions keeps them for a whole TTL
-		t.Errorf("a hand-over in good order took %v", took)
+		t.Errorf("a clean hand-over took %v", took)
 	} else {
 		t.Logf("left in %v", took)
 	}
@@ -204,7 +204,7 @@ func TestPartitionsMoveInMillisecondsWhenOrchestratorsJoinOrLeave(t *testing.T) 
 	s.ended("m-1")
 }
 
-func TestTasksReturnedByAStoppingWorkerRunAtOnceEvenWithABacklog(t *testing.T) {
+func TestTasksReturnedByAStoppingWorkerRunAtOnceDespiteABacklog(t *testing.T) {
 	s := newHarness(t)
 	s.orchestrate(orchestrator.Config{ReconcileInterval: time.Hour}, hello.Do(callGreet))
 	began := make(chan struct{}, 100)

@@ -48,8 +48,8 @@ func TestThousandsOfActivitiesAreScheduledInOneTurnAndCancelledInAnother(t *test
 		t.Fatalf("%+v", d)
 	}
 	t.Logf("ended after %v", time.Since(begin))
-	s.until("all that ran were cancelled", func() bool { return cancelled.Load() >= 100 && cancelled.Load() == running.Load() })
-	t.Logf("the workers have it after %v", time.Since(begin))
+	s.until("all running activities were cancelled", func() bool { return cancelled.Load() >= 100 && cancelled.Load() == running.Load() })
+	t.Logf("received by the workers after %v", time.Since(begin))
 	requested := 0
 	for _, e := range s.history("f-1") {
 		if _, ok := e.(*history.ActivityCancelRequested); ok {
@@ -59,7 +59,7 @@ func TestThousandsOfActivitiesAreScheduledInOneTurnAndCancelledInAnother(t *test
 	if requested != n {
 		t.Errorf("%d cancellations in history, want %d", requested, n)
 	}
-	s.until("the queue drains: what is left finds its leases gone", func() bool { return s.tasksInStream() == 0 })
+	s.until("the queue drains: the leases of the remaining tasks are deleted", func() bool { return s.tasksInStream() == 0 })
 }
 
 func TestPayloadsAtTheLimitPassThroughInputsInboxTurnAndResult(t *testing.T) {
@@ -116,7 +116,7 @@ func (s *harness) restartNATS() {
 	port, dir := s.srv.Addr().(*net.TCPAddr).Port, strings.TrimSuffix(s.srv.StoreDir(), "/jetstream")
 	s.srv.Shutdown()
 	s.srv.WaitForShutdown()
-	s.until("the loss of the connection is noticed", func() bool { return !s.nats.IsConnected() }) // otherwise it appears to be connected at once
+	s.until("the client detects the disconnection", func() bool { return !s.nats.IsConnected() }) // otherwise it appears to be connected at once
 	s.srv = natstest.Start(s.t, func(o *server.Options) { o.Port, o.StoreDir = port, dir })
 	s.until("the connection is back", s.nats.IsConnected)
 }

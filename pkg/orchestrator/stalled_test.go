@@ -38,8 +38,8 @@ func TestHundredsOfStalledInstancesDelayNoTimer(t *testing.T) {
 	}))
 	s.until("all are stalled", func() bool { return c.get("pawl_orchestrator_stalls_total") == stalled })
 	begin := time.Now()
-	var behind []int64 // in ms, compared with an instance of another partition, in which none is stalled
-	for _, id := range s.together(12) {
+	var delays []int64 // in ms, compared with an instance of another partition, in which none is stalled
+	for _, id := range s.samePartition(12) {
 		if time.Since(begin) > 4*time.Second { // the first pause of a stall is two seconds
 			break
 		}
@@ -49,10 +49,10 @@ func TestHundredsOfStalledInstancesDelayNoTimer(t *testing.T) {
 		}
 		s.start("hello", id, `"x"`)
 		s.start("hello", other, `"x"`)
-		behind = append(behind, s.ended(id).Ended-s.ended(other).Ended)
+		delays = append(delays, s.ended(id).Ended-s.ended(other).Ended)
 	}
-	if slices.Sort(behind); behind[len(behind)/2] > 1500 { // one may be slow because of the machine
-		t.Errorf("the neighbors waited for the stalled ones: their sleeps ended so many ms after those of others: %v", behind)
+	if slices.Sort(delays); delays[len(delays)/2] > 1500 { // one may be slow because of the machine
+		t.Errorf("the neighbors waited for the stalled instances: their sleeps ended later than others by (ms): %v", delays)
 	}
 }
 
@@ -88,7 +88,7 @@ func TestStalledInstancesAreFoundByAFilter(t *testing.T) {
 		"stalled = true and id in (k-1, p-1)":                                              1,
 	} {
 		if !counts(want, where)() {
-			t.Errorf("%s: not %d", where, want)
+			t.Errorf("%s: want %d", where, want)
 		}
 	}
 	for d, err := range op.List(s.ctx(), client.ListOptions{}) {

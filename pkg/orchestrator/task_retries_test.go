@@ -25,7 +25,7 @@ func TestTaskThatCouldNotBePublishedIsRetriedBeforeReconciliation(t *testing.T) 
 	for i := range n {
 		s.start("hello", fmt.Sprint("t-", i), `"you"`)
 	}
-	s.until("the stream is there again, with every task", func() bool {
+	s.until("the stream exists again, with every task", func() bool {
 		info, err := js.StreamInfo(s.stream("TASKS"))
 		return err == nil && info.State.LastSeq >= n
 	})

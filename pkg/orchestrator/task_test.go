@@ -49,7 +49,7 @@ func TestTaskLostBeforeATakeoverIsPublishedByAnOwnerThatHasNotReplayed(t *testin
 	}
 }
 
-// Trap: a backlog that multiplies itself, even under an owner that does not know what was published before.
+// Trap: a backlog that multiplies, even with an owner that has no record of earlier publications.
 func TestQueuedTaskIsNotPublishedAgainAtEveryReconciliation(t *testing.T) {
 	t.Parallel() // mostly waits
 	s := newHarness(t)
@@ -81,13 +81,13 @@ func TestCancellationReachesTheWorkerBeforeItsNextRenewal(t *testing.T) {
 	}))
 	s.start("race", "c-1", `"x"`)
 	<-running
-	asked := time.Now()
+	requested := time.Now()
 	s.publish(message.OutInput{Instance: "c-1", Kind: message.KindCancel, By: "ops", Text: "wrong customer"})
 	select {
 	case at := <-stopped:
-		t.Logf("%v after the cancellation was requested", at.Sub(asked))
+		t.Logf("%v after the cancellation was requested", at.Sub(requested))
 	case <-time.After(time.Minute):
-		t.Error("the activity was not cancelled for a minute; the next renewal is after 20")
+		t.Error("the activity was not cancelled within a minute; the next renewal is after 20 minutes")
 	}
 	s.ended("c-1")
 }

@@ -70,7 +70,7 @@ func waiting(t *testing.T, s *harness, n int) (o *orchestrator.Orchestrator, cou
 }
 
 // The reconcile interval is an hour, so that only the detection of the loss can send the tasks again. There is no worker,
-// and nothing is published: the orchestrator must check by itself.
+// and nothing is published: the orchestrator must detect the loss without a request.
 func TestLostTasksStreamIsRefilledWithoutWaitingForTheReconcileInterval(t *testing.T) {
 	const n = 40
 	for _, c := range []struct {
@@ -80,7 +80,7 @@ func TestLostTasksStreamIsRefilledWithoutWaitingForTheReconcileInterval(t *testi
 	}{
 		{"the stream is deleted", newHarness, (*harness).deleteTasks},
 		{"the server is restarted", newOwnHarness, (*harness).restartNATS},
-		{"the stream is deleted and another process makes it again", newHarness, func(s *harness) {
+		{"the stream is deleted and another process recreates it", newHarness, func(s *harness) {
 			was := s.tasks()
 			s.deleteTasks()
 			if _, err := s.jetStream().AddStream(&was.Config); err != nil {
@@ -114,7 +114,7 @@ func TestTasksLostBetweenACleanStopAndTheNextStartAreSentAtOnce(t *testing.T) {
 	s := newHarness(t)
 	first, _ := waiting(t, s, n)
 	created := s.tasks().Created
-	s.until("the namespace is not new any more", func() bool { return time.Since(created) > 2*time.Second })
+	s.until("the namespace is older than two seconds", func() bool { return time.Since(created) > 2*time.Second })
 	s.stop(first)
 	s.deleteTasks()
 	s.orchestrate(orchestrator.Config{ReconcileInterval: time.Hour}, hello.Do(callGreet))
@@ -122,7 +122,7 @@ func TestTasksLostBetweenACleanStopAndTheNextStartAreSentAtOnce(t *testing.T) {
 }
 
 // A task that is published to the new stream before the loss is detected is not lost, but the others are.
-func TestTasksOfALostStreamAreSentAlthoughTheNewOneHasOlderTasks(t *testing.T) {
+func TestTasksOfALostStreamAreSentAlthoughTheNewStreamHasTasks(t *testing.T) {
 	t.Parallel() // mostly waits
 	const n = 50
 	s := newHarness(t)

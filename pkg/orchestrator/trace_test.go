@@ -49,11 +49,11 @@ func TestTraceReplaysWithTheSameEffects(t *testing.T) {
 	for _, line := range []string{
 		" inputs ingested\n", "   run turn t-1\n", " turn done t-1 (turning)\n", "   commit t-1: ", " commit answered t-1 (committing)\n", "   answer clients\n",
 	} {
-		_, behind, ok := strings.Cut(rest, line)
+		_, after, ok := strings.Cut(rest, line)
 		if !ok {
 			t.Fatalf("%q is not in the rest of the trace:\n%s", line, out.String())
 		}
-		rest = behind
+		rest = after
 	}
 	programs, err := author.NewRegistry(bindings...)
 	if err != nil {

@@ -32,27 +32,27 @@ func TestActivityWithoutAWorkerIsListedAsStalled(t *testing.T) {
 	t.Parallel()
 	s := newHarness(t)
 	shared := pawl.Queue("shared")
-	wanted, other := pawl.NewActivity[string, string]("wanted", shared), pawl.NewActivity[string, string]("other", shared)
+	missing, other := pawl.NewActivity[string, string]("missing", shared), pawl.NewActivity[string, string]("other", shared)
 	echo := func(_ context.Context, in string) (string, error) { return in, nil }
-	code := hello.Do(func(ctx *pawl.Context, in string) (string, error) { return wanted.Call(ctx, in) })
+	code := hello.Do(func(ctx *pawl.Context, in string) (string, error) { return missing.Call(ctx, in) })
 	first := s.orchestrate(orchestrator.Config{Member: "a", ReconcileInterval: 300 * time.Millisecond}, code)
 	s.start("hello", "h-1", `"you"`)
 	s.until("the queue without a worker is listed", func() bool {
-		return strings.Contains(s.listedStalled("h-1"), `no-worker: no worker reads queue "shared", where activity "wanted" waits; start a worker`)
+		return strings.Contains(s.listedStalled("h-1"), `no-worker: no worker reads queue "shared", where activity "missing" waits; start a worker`)
 	})
 	if d := s.describe("h-1"); d.Status != "running" || d.Stalled != "" {
-		t.Errorf("described as %s, %q: it is not stalled itself", d.Status, d.Stalled)
+		t.Errorf("described as %s, %q, want an instance that is not stalled", d.Status, d.Stalled)
 	}
 
 	s.work(worker.Config{}, other.Do(echo))
 	s.until("the activity without a worker is listed", func() bool {
-		return strings.Contains(s.listedStalled("h-1"), `no-worker: no worker has activity "wanted", which waits in queue "shared"; start a worker`)
+		return strings.Contains(s.listedStalled("h-1"), `no-worker: no worker has activity "missing", which waits in queue "shared"; start a worker`)
 	})
 	s.stop(first)
 	s.orchestrate(orchestrator.Config{Member: "b", ReconcileInterval: 300 * time.Millisecond}, code)
 	s.until("the next owner lists it", func() bool { return strings.Contains(s.listedStalled("h-1"), "no-worker") })
 
-	s.work(worker.Config{}, wanted.Do(echo))
+	s.work(worker.Config{}, missing.Do(echo))
 	s.ended("h-1")
 	if why := s.listedStalled("h-1"); why != "" {
 		t.Errorf("listed after its end: %s", why)

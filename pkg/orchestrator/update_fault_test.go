@@ -22,7 +22,7 @@ func TestUpdateIsAcceptedWithoutAnyOrchestrator(t *testing.T) {
 		t.Fatalf("not accepted: %v", err)
 	}
 	if rec, err := s.store.Record(s.ctx(), s.conn.PartitionOf("u-1"), "u-1"); rec != nil || err != nil {
-		t.Fatalf("an owner has it: %+v, %v", rec, err)
+		t.Fatalf("an owner has applied it: %+v, %v", rec, err)
 	}
 	s.orchestrate(orchestrator.Config{}, ledger.Do(account))
 	if out, err := u.Answer(s.ctx()); err != nil || out != (sum{2, 1}) {
@@ -50,7 +50,7 @@ func TestUpdateIsAnsweredAgainWhenRedisLosesItsLastWrites(t *testing.T) {
 		want sum
 	}{{"lost", sum{4, 2}}, {"kept", sum{2, 1}}, {"lost", sum{4, 2}}} {
 		if out, err := client.Update(s.ctx(), c, plus, "u-1", 2, client.UpdateID(repeat.id)); err != nil || out != repeat.want {
-			t.Errorf("repeat of the one that was %s: %+v, %v", repeat.id, out, err)
+			t.Errorf("repeat of the %s update: %+v, %v", repeat.id, out, err)
 		}
 	}
 	if n := s.count("u-1", history.KindUpdateReceived); n != 2 {

@@ -73,7 +73,7 @@ func (s *harness) client() *client.Client {
 	return c
 }
 
-func TestUpdateIsExecutedOnceAndEveryRepeatGetsItsAnswer(t *testing.T) {
+func TestUpdateIsExecutedOnceAndEveryRepeatReceivesItsAnswer(t *testing.T) {
 	s := newHarness(t)
 	s.orchestrate(orchestrator.Config{}, ledger.Do(account))
 	c := s.client()
@@ -112,10 +112,10 @@ func TestUpdateIsExecutedOnceAndEveryRepeatGetsItsAnswer(t *testing.T) {
 	}
 	out, err := client.Attach(c, ledger, "u-1").Result(s.ctx())
 	if err != nil || out != (sum{22, 5}) {
-		t.Errorf("executed %+v, %v, want 2 and the even ones to 8", out, err)
+		t.Errorf("executed %+v, %v, want 2 and the even numbers up to 8", out, err)
 	}
 	if got := send("k 8", 1000); got != want["k 8"] { // the answer outlives the instance
-		t.Errorf("after the end: %s, and was %s", got, want["k 8"])
+		t.Errorf("after the end: %s, before: %s", got, want["k 8"])
 	}
 	if _, err := client.Update(s.ctx(), c, plus, "u-1", 2); !errors.Is(err, pawl.ErrUpdateEnded) {
 		t.Errorf("an update after the end: %v", err)
@@ -158,7 +158,7 @@ func TestUpdatesSurviveTheirOwners(t *testing.T) {
 	seen := make(map[sum]bool)
 	for i, out := range got {
 		if seen[out] || out.Total != 2*out.Updates {
-			t.Errorf("update %d got %+v, which another has, or which was executed twice", i, out)
+			t.Errorf("update %d got %+v, which another update has as well, or which was executed twice", i, out)
 		}
 		seen[out] = true
 	}
@@ -278,19 +278,19 @@ func TestEndOfAnInstanceAnswersItsOpenUpdates(t *testing.T) {
 					continue
 				}
 				if out, err := client.AttachUpdate(c, plus, "u-4", u.ID()).Answer(s.ctx()); !errors.Is(err, pawl.ErrUpdateEnded) {
-					t.Errorf("of the instance that has the id now: %+v, %v", out, err)
+					t.Errorf("an update of the successor: %+v, %v", out, err)
 				}
 			}
 			if name == "replaced" {
-				s.openBehindARecreatedStream(c, "u-4", sent[0].ID())
+				s.openInARecreatedStream(c, "u-4", sent[0].ID())
 			}
 		})
 	}
 }
 
-// openBehindARecreatedStream writes positions of a deleted stream to the ledger: their sequences are higher, and their times earlier, than those of
+// openInARecreatedStream writes positions of a deleted stream to the ledger: their sequences are higher, and their times earlier, than those of
 // the start of the instance. An update of this instance is open, and an update of a previous instance has ended.
-func (s *harness) openBehindARecreatedStream(c *client.Client, id, left string) {
+func (s *harness) openInARecreatedStream(c *client.Client, id, left string) {
 	s.t.Helper()
 	old := func(update string) {
 		s.t.Helper()
@@ -309,11 +309,11 @@ func (s *harness) openBehindARecreatedStream(c *client.Client, id, left string) 
 	old(u.ID())
 	got := new(request.Answered)
 	if err := request.Call(s.ctx(), s.conn, s.conn.PartitionOf(id), &request.Update{Instance: id, Name: "plus", ID: u.ID()}, got); err != nil || got.Answer != nil {
-		s.t.Errorf("an update that is open here: %+v, %v", got.Answer, err)
+		s.t.Errorf("an open update of this instance: %+v, %v", got.Answer, err)
 	}
 	old(left)
 	if out, err := client.AttachUpdate(c, plus, id, left).Answer(s.ctx()); !errors.Is(err, pawl.ErrUpdateEnded) {
-		s.t.Errorf("left by the former instance, in a stream that was deleted: %+v, %v", out, err)
+		s.t.Errorf("an update of the previous instance, in a deleted stream: %+v, %v", out, err)
 	}
 }
 
@@ -382,7 +382,7 @@ func TestQueryIsAnsweredFromCommittedHistory(t *testing.T) {
 	if _, err := client.Start(s.ctx(), c, ledger, "u-6", sum{}, client.After(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
-	s.until("the delayed instance is there", func() bool {
+	s.until("the delayed instance is pending", func() bool {
 		d, err := c.Describe(s.ctx(), "u-6")
 		return err == nil && d.Orchestration != ""
 	})

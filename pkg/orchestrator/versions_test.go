@@ -77,6 +77,6 @@ func TestTurnsGoToTheOrchestratorThatHasTheVersion(t *testing.T) {
 		}
 	}
 	if len(before.Partitions()) == 0 {
-		t.Error("the orchestrator that lacks the version has no partition any more")
+		t.Error("the orchestrator that lacks the version has lost its partitions")
 	}
 }

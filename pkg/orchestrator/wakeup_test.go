@@ -13,7 +13,7 @@ import (
 // Trap: a lost wakeup that a poll repairs, correct but two seconds late. A start that is ingested while the owner reads the inbox of
 // earlier events must be detected by the owner, not by the next reconciliation. Because the machine may be busy, the delay is compared with
 // that of a neighbor without events, whose start cannot be missed.
-func TestStartDirectlyAfterEventsForItsIDBeginsAtOnce(t *testing.T) {
+func TestStartRightAfterEventsForItsIDBeginsAtOnce(t *testing.T) {
 	const instances, events, atOnce, late = 160, 5, 8, 1800 * time.Millisecond
 	s := newHarness(t)
 	began := make(map[string]chan time.Time) // read-only once the orchestrator runs
@@ -44,7 +44,7 @@ func TestStartDirectlyAfterEventsForItsIDBeginsAtOnce(t *testing.T) {
 			return 0
 		}
 	}
-	var behind []string
+	var delayed []string
 	for first := 0; first < instances; first += atOnce {
 		started := make([]time.Time, atOnce)
 		var senders sync.WaitGroup
@@ -58,19 +58,19 @@ func TestStartDirectlyAfterEventsForItsIDBeginsAtOnce(t *testing.T) {
 				started[k] = time.Now()
 			})
 		}
-		neighbor, asked := fmt.Sprint("n-", first), time.Now()
+		neighbor, requested := fmt.Sprint("n-", first), time.Now()
 		s.start("hello", neighbor, fmt.Sprintf("%q", neighbor))
-		busy := delay(neighbor, asked)
+		busy := delay(neighbor, requested)
 		senders.Wait()
 		for k, at := range started {
 			id := fmt.Sprint("w-", first+k)
 			if d := delay(id, at); d > late+busy {
-				behind = append(behind, fmt.Sprintf("%s %v, its neighbor %v", id, d.Round(time.Millisecond), busy.Round(time.Millisecond)))
+				delayed = append(delayed, fmt.Sprintf("%s %v, its neighbor %v", id, d.Round(time.Millisecond), busy.Round(time.Millisecond)))
 			}
 		}
 	}
-	if len(behind) > 1 { // the machine may have delayed one
-		t.Errorf("%d of %d begin late: %v", len(behind), instances, behind)
+	if len(delayed) > 1 { // the machine may have delayed one
+		t.Errorf("%d of %d begin late: %v", len(delayed), instances, delayed)
 	}
 	for i := range instances {
 		s.ended(fmt.Sprint("w-", i))

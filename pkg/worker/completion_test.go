@@ -41,7 +41,7 @@ func TestCancellationAfterTheCompletionHasNoEffect(t *testing.T) {
 	o.createInstance(task)
 	o.revoke(w, task) // deletes no lease, and sends a hint
 	o.publish(task)   // a second delivery
-	o.until("refused", func() bool { return counted(t, reg, "pawl_worker_tasks_total", "gone") == 1 })
+	o.until("the claim is rejected", func() bool { return counted(t, reg, "pawl_worker_tasks_total", "gone") == 1 })
 	o.completed(task) // still one
 	o.until("counted", func() bool { return counted(t, reg, "pawl_worker_activities_total", "completed") == 1 })
 	for _, outcome := range []string{"failed", "cancelled", "lost", "abandoned"} {
@@ -80,7 +80,7 @@ func TestResultOfADeletedActivityIsDroppedAfterItsIDIsReused(t *testing.T) {
 		t.Fatalf("%+v", c)
 	}
 	if first.runs.Load()+second.runs.Load() != 2 {
-		t.Fatalf("the old one ran %d times, the new one %d times", first.runs.Load(), second.runs.Load())
+		t.Fatalf("the first activity ran %d times, the second %d times", first.runs.Load(), second.runs.Load())
 	}
 }
 
@@ -95,7 +95,7 @@ func TestForgedHintDoesNotStopAnActivity(t *testing.T) {
 	o.must(o.conn.SendHints(w.Name(), []message.Hint{{
 		Instance: task.Instance, Execution: 1, Activity: task.Activity, Effect: task.Effect, Reason: cancel.Purged, By: "mallory",
 	}}))
-	o.until("asked", func() bool { return counted(t, reg, "pawl_worker_renewals_total") >= 1 })
+	o.until("the lease is renewed", func() bool { return counted(t, reg, "pawl_worker_renewals_total") >= 1 })
 	if r := w.Running(); len(r) != 1 || r[0].Stopped {
 		t.Fatalf("%+v", r)
 	}

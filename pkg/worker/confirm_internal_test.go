@@ -19,10 +19,10 @@ func TestAcksAreBoundedByNumberBytesAndAge(t *testing.T) {
 	}
 	got := a.byToken()
 	if _, first := got["t9"]; len(got) != maxAcks || first || a.bytes != maxAcks {
-		t.Errorf("%d completions of %d bytes are kept, the tenth among them: %v", len(got), a.bytes, first)
+		t.Errorf("%d completions of %d bytes are kept, including the tenth: %v", len(got), a.bytes, first)
 	}
 	if _, last := got[fmt.Sprint("t", maxAcks+9)]; !last {
-		t.Error("the last is not kept")
+		t.Error("the latest completion is not kept")
 	}
 	a = acks{}
 	for n := range 20 {

@@ -38,7 +38,7 @@ func (o *owner) claimed(t queue.Task) map[string]string {
 	return l
 }
 
-// rollBack makes Redis lose all writes to the lease since it had the fields of was, and the whole inbox.
+// rollBack restores the fields of the lease, and deletes the inbox, as if Redis had lost the writes.
 func (o *owner) rollBack(t queue.Task, was map[string]string) {
 	o.Helper()
 	ctx := context.Background()
@@ -51,7 +51,7 @@ func TestCompletionLostByRedisIsAckedAgain(t *testing.T) {
 	o, b, w, task, lease := startClaimed(t)
 	close(b.release)
 	o.completed(task)
-	o.until("left", func() bool { return len(w.Running()) == 0 })
+	o.until("the activity has returned", func() bool { return len(w.Running()) == 0 })
 	o.rollBack(task, lease)
 	o.queryClaim(w.Name(), task, lease["t"])
 	o.completed(task)
@@ -81,15 +81,15 @@ func TestUnknownClaimOfThisProcessIsReleased(t *testing.T) {
 	o.queryClaim(w.Name(), running, lease["t"])
 	o.queryClaim(w.Name(), foreign, "anotherprocess-zz")
 	o.queryClaim(w.Name(), stray, process+"-zz")
-	o.until("the stray claim is returned", func() bool { return o.lease(stray)["t"] == "" })
+	o.until("the stray claim is released", func() bool { return o.lease(stray)["t"] == "" })
 	if l := o.lease(stray); l["n"] != "0" || l["e"] != stray.Effect {
 		t.Errorf("lease %v", l)
 	}
 	if l := o.lease(foreign); l["t"] != "anotherprocess-zz" {
-		t.Errorf("the claim of another process was touched: %v", l)
+		t.Errorf("the claim of another process was changed: %v", l)
 	}
 	if l := o.lease(running); l["t"] != lease["t"] {
-		t.Errorf("the claim of a running activity was touched: %v", l)
+		t.Errorf("the claim of a running activity was changed: %v", l)
 	}
 	select {
 	case err := <-b.cause:

@@ -45,30 +45,30 @@ func (l *logbook) lines(text string) (out []string) {
 	return out
 }
 
-// deaf is an activity that ignores its context.
-type deaf struct {
+// uncancellable is an activity that ignores its context.
+type uncancellable struct {
 	started, release, returned signal
 }
 
-func newDeaf() *deaf {
-	return &deaf{started: make(signal, 100), release: make(signal), returned: make(signal, 100)}
+func newUncancellable() *uncancellable {
+	return &uncancellable{started: make(signal, 100), release: make(signal), returned: make(signal, 100)}
 }
 
-func (d *deaf) run(context.Context, pawl.None) (string, error) {
+func (d *uncancellable) run(context.Context, pawl.None) (string, error) {
 	d.started <- struct{}{}
 	helper := make(signal)
-	go d.startedByTheDeaf(helper)
+	go d.startedByUncancellable(helper)
 	<-helper
 	d.returned <- struct{}{}
 	return "too late", nil
 }
 
-func (d *deaf) startedByTheDeaf(done signal) {
+func (d *uncancellable) startedByUncancellable(done signal) {
 	<-d.release
 	close(done)
 }
 
-func (d *deaf) do(name string) pawl.ActivityBinding {
+func (d *uncancellable) do(name string) pawl.ActivityBinding {
 	return pawl.NewActivity[pawl.None, string](name).Do(d.run)
 }
 
@@ -81,7 +81,7 @@ func (o *owner) revoke(w *worker.Worker, t queue.Task) {
 	}}))
 }
 
-// createInstance creates the record of the task's instance, without which nothing is reported.
+// createInstance creates the record of the task's instance, which reports require.
 func (o *owner) createInstance(t queue.Task) {
 	o.Helper()
 	o.must(o.rdb.HSet(context.Background(), o.part(t).Instance(t.Instance), "status", "running", "execution", "1").Err())
@@ -105,22 +105,22 @@ func (o *owner) reported(t queue.Task) lease.Report {
 
 func TestActivityThatIgnoresItsCancellationIsAbandonedAfterItsGracePeriod(t *testing.T) {
 	o := newOwner(t)
-	d, reg, book := newDeaf(), prometheus.NewRegistry(), &logbook{}
+	d, reg, book := newUncancellable(), prometheus.NewRegistry(), &logbook{}
 	cfg := o.config()
 	cfg.Concurrency, cfg.Grace, cfg.Metrics, cfg.Logger = 1, 50*time.Millisecond, reg, slog.New(slog.NewTextHandler(book, nil))
 	cfg.LeaseTTL = time.Hour // only the hint cancels
-	w := o.start(cfg, d.do("deaf"))
-	task := o.send("deaf", nothing)
+	w := o.start(cfg, d.do("uncancellable"))
+	task := o.send("uncancellable", nothing)
 	o.createInstance(task)
 	o.wait("start", d.started)
-	second := o.send("deaf", nothing)
+	second := o.send("uncancellable", nothing)
 	o.revoke(w, task)
 	o.wait("the second activity has the only slot", d.started)
 
 	if n := counted(t, reg, "pawl_worker_abandoned"); n != 1 {
 		t.Fatalf("%v abandoned", n)
 	}
-	if n := counted(t, reg, "pawl_worker_activities_total", "deaf", "abandoned"); n > 1 {
+	if n := counted(t, reg, "pawl_worker_activities_total", "uncancellable", "abandoned"); n > 1 {
 		t.Fatalf("counted %v times", n)
 	}
 	if a := w.Abandoned(); len(a) != 1 || a[0].Ref != o.ref(task) || !a[0].Stopped || len(w.Running()) != 1 {
@@ -131,7 +131,7 @@ func TestActivityThatIgnoresItsCancellationIsAbandonedAfterItsGracePeriod(t *tes
 	}
 	o.until("logged", func() bool { return len(book.lines("activity abandoned")) > 0 })
 	line := book.lines("activity abandoned")[0]
-	for _, want := range []string{"(*deaf).run", "(*deaf).startedByTheDeaf", "grace_test.go", "lost-select: deadline won", "grace=50ms"} {
+	for _, want := range []string{"(*uncancellable).run", "(*uncancellable).startedByUncancellable", "grace_test.go", "lost-select: deadline won", "grace=50ms"} {
 		if !strings.Contains(line, want) {
 			t.Errorf("the log lacks %q: %s", want, line)
 		}
@@ -144,15 +144,15 @@ func TestActivityThatIgnoresItsCancellationIsAbandonedAfterItsGracePeriod(t *tes
 	o.completed(second)
 	o.wait("return", d.returned)
 	o.wait("return", d.returned)
-	o.until("forgotten", func() bool { return counted(t, reg, "pawl_worker_abandoned") == 0 && len(w.Abandoned()) == 0 })
+	o.until("no activity is abandoned", func() bool { return counted(t, reg, "pawl_worker_abandoned") == 0 && len(w.Abandoned()) == 0 })
 	if in := o.inbox(task); len(in) > 0 {
-		t.Fatalf("its result was taken: %+v", in)
+		t.Fatalf("its result was accepted: %+v", in)
 	}
 	if n := len(book.lines("activity abandoned")); n != 1 {
 		t.Fatalf("logged %d times", n)
 	}
-	if n := counted(t, reg, "pawl_worker_activities_total", "deaf", "cancelled"); n != 0 {
-		t.Fatal("one end was counted twice")
+	if n := counted(t, reg, "pawl_worker_activities_total", "uncancellable", "cancelled"); n != 0 {
+		t.Fatal("the outcome was counted twice")
 	}
 }
 
@@ -178,28 +178,28 @@ func TestActivityThatReturnsWithinItsGracePeriodIsReportedAsStopped(t *testing.T
 	}
 }
 
-// An abandoned activity frees its slot, but still uses memory and CPU.
+// An abandoned activity releases its slot, but still uses memory and CPU.
 func TestTooManyAbandonedActivitiesMakeTheWorkerUnready(t *testing.T) {
 	o := newOwner(t)
-	d, book := newDeaf(), &logbook{}
+	d, book := newUncancellable(), &logbook{}
 	cfg := o.config()
 	cfg.Grace, cfg.MaxAbandoned, cfg.LeaseTTL, cfg.Logger = time.Millisecond, 2, time.Hour, slog.New(slog.NewTextHandler(book, nil))
-	w := o.start(cfg, d.do("deaf"))
+	w := o.start(cfg, d.do("uncancellable"))
 	for n := range 3 {
 		o.must(w.Ready())
-		task := o.send("deaf", nothing)
+		task := o.send("uncancellable", nothing)
 		o.wait("start", d.started)
 		o.revoke(w, task)
 		o.until("abandoned", func() bool { return len(w.Abandoned()) == n+1 })
 	}
 	err := w.Ready()
-	if err == nil || !strings.Contains(err.Error(), "3 abandoned activities run") || !strings.Contains(err.Error(), "3 of them are deaf") {
+	if err == nil || !strings.Contains(err.Error(), "3 abandoned activities run") || !strings.Contains(err.Error(), "3 of them are uncancellable") {
 		t.Fatal(err)
 	}
 	o.until("logged", func() bool { return len(book.lines("worker not ready")) == 1 })
 	all, err := request.Workers(context.Background(), o.conn, 100*time.Millisecond)
 	o.must(err)
-	if len(all) != 1 || all[0].NotReady == "" || len(all[0].Abandoned) != 3 || all[0].Abandoned[0].Activity != "deaf" || all[0].Abandoned[0].Instance == "" {
+	if len(all) != 1 || all[0].NotReady == "" || len(all[0].Abandoned) != 3 || all[0].Abandoned[0].Activity != "uncancellable" || all[0].Abandoned[0].Instance == "" {
 		t.Fatalf("%+v", all)
 	}
 	close(d.release)
@@ -208,17 +208,17 @@ func TestTooManyAbandonedActivitiesMakeTheWorkerUnready(t *testing.T) {
 
 func TestActivityWithALostLeaseHasItsGracePeriodAndNoReport(t *testing.T) {
 	o := newOwner(t)
-	d, reg := newDeaf(), prometheus.NewRegistry()
+	d, reg := newUncancellable(), prometheus.NewRegistry()
 	cfg := o.config()
 	cfg.LeaseTTL, cfg.Grace, cfg.Metrics = 500*time.Millisecond, 10*time.Millisecond, reg
-	w := o.start(cfg, d.do("deaf"))
-	task := o.send("deaf", nothing)
+	w := o.start(cfg, d.do("uncancellable"))
+	task := o.send("uncancellable", nothing)
 	o.createInstance(task)
 	o.wait("start", d.started)
 	o.must(o.rdb.HSet(context.Background(), o.leaseKey(task), "t", "of another worker").Err())
-	o.until("abandoned", func() bool { return counted(t, reg, "pawl_worker_activities_total", "deaf", "abandoned") == 1 })
+	o.until("abandoned", func() bool { return counted(t, reg, "pawl_worker_activities_total", "uncancellable", "abandoned") == 1 })
 	close(d.release)
-	o.until("forgotten", func() bool { return len(w.Abandoned()) == 0 })
+	o.until("no activity is abandoned", func() bool { return len(w.Abandoned()) == 0 })
 	if n := o.rdb.Exists(context.Background(), o.part(task).Reports(task.Instance, 1)).Val(); n > 0 {
 		t.Fatal("a lost lease was reported as a cancellation")
 	}

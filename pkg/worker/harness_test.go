@@ -27,7 +27,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const partitions = 4
 
-// owner stands in for an orchestrator: it creates leases, publishes tasks and reads inboxes.
+// owner simulates an orchestrator: it creates leases, publishes tasks and reads inboxes.
 type owner struct {
 	testing.TB
 	redis *redistest.Server

@@ -10,8 +10,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// The activity would run with the zero value of its input. The input is stored compressed, in a few bytes, and waits until there is room
-// for its decoded size.
+// The activity would run with the zero value of its input. The input is stored compressed, in a few bytes, and waits until
+// memory for its decoded size is available.
 func TestActivityThatIsCancelledBeforeItsInputIsReadDoesNotRun(t *testing.T) {
 	c, err := pawlcodec.New(pawlcodec.Options{Store: true, Compress: true})
 	if err != nil {
@@ -21,11 +21,11 @@ func TestActivityThatIsCancelledBeforeItsInputIsReadDoesNotRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &Worker{tasks: newTaskSet(), cfg: Config{Codec: c}}
 		w.handler = func(context.Context, *Call, history.Payload) (history.Payload, *history.Failure) {
-			t.Error("it has run")
+			t.Error("the activity has run")
 			return history.Payload{}, nil
 		}
 		if !w.tasks.large.TryAcquire(largeInputs - 512<<10) {
-			t.Fatal("there is no room")
+			t.Fatal("no memory is available")
 		}
 		task := &task{w: w}
 		task.task.Payload = input
@@ -35,16 +35,16 @@ func TestActivityThatIsCancelledBeforeItsInputIsReadDoesNotRun(t *testing.T) {
 			_, failure := task.handle(ctx)
 			ended <- failure
 		}()
-		synctest.Wait() // until the task waits for room
+		synctest.Wait() // until the task waits for memory
 		if len(ended) > 0 {
-			t.Error("it has not waited")
+			t.Error("the task has not waited")
 		}
 		cancel()
 		if failure := <-ended; failure == nil {
-			t.Error("it has not failed")
+			t.Error("the task has not failed")
 		}
 		if !w.tasks.large.TryAcquire(512 << 10) {
-			t.Error("it has taken room")
+			t.Error("the task has reserved memory")
 		}
 	})
 }

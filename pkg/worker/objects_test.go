@@ -28,12 +28,12 @@ func TestLargeResultKeepsItsSlotUntilItIsStored(t *testing.T) {
 		}))
 		return n
 	}
-	var there atomic.Bool // the object store exists
+	var available atomic.Bool // the object store exists
 	var begun atomic.Int32
 	book, reg, cfg := &logbook{}, prometheus.NewRegistry(), o.config()
 	cfg.Codec, cfg.Concurrency, cfg.Metrics, cfg.Logger = codec, slots, reg, slog.New(slog.NewTextHandler(book, nil))
 	o.start(cfg, pawl.NewActivity[pawl.None, string]("large").Do(func(context.Context, pawl.None) (string, error) {
-		if n := int(begun.Add(1)); n > slots && (!there.Load() || stored() < n-slots) {
+		if n := int(begun.Add(1)); n > slots && (!available.Load() || stored() < n-slots) {
 			t.Errorf("activity %d runs while %d results are not stored", n, n-1)
 		}
 		return strings.Repeat("0123456789abcdef", 8<<10), nil
@@ -42,14 +42,14 @@ func TestLargeResultKeepsItsSlotUntilItIsStored(t *testing.T) {
 	for i := range sent {
 		sent[i] = o.send("large", nothing)
 	}
-	o.until("the object store has refused as many results as there are slots", func() bool {
+	o.until("the object store has rejected one result per slot", func() bool {
 		return len(book.lines("result not written to the object store, retrying")) == slots
 	})
 	if used, failed := counted(t, reg, "pawl_worker_slots", "used"), counted(t, reg, "pawl_queue_object_errors_total"); used != slots || failed < slots {
 		t.Errorf("%v slots are used, %v errors are counted", used, failed)
 	}
 	o.must(o.conn.EnsureObjects(t.Context()))
-	there.Store(true)
+	available.Store(true)
 	for _, task := range sent {
 		if c := o.completed(task); pawlcodec.Name(c.Result) == "" {
 			t.Errorf("%d bytes are inline", len(c.Result.Data))

@@ -103,16 +103,16 @@ func TestActivityThatIgnoresTheStopLosesItsLeaseAndIsNamed(t *testing.T) {
 	started, release, returned := make(signal, 1), make(signal), make(signal)
 	cfg := o.config()
 	cfg.LeaseTTL = time.Hour
-	w := o.worker(cfg, pawl.NewActivity[pawl.None, string]("deaf").Do(func(context.Context, pawl.None) (string, error) {
+	w := o.worker(cfg, pawl.NewActivity[pawl.None, string]("uncancellable").Do(func(context.Context, pawl.None) (string, error) {
 		defer close(returned)
 		started <- struct{}{}
 		<-release
 		return "too late", nil
 	}))
-	task := o.send("deaf", nothing)
+	task := o.send("uncancellable", nothing)
 	o.wait("start", started)
 	err := o.stop(w, 2500*time.Millisecond)
-	if err == nil || !strings.Contains(err.Error(), "deaf (activity 1 of order-1") {
+	if err == nil || !strings.Contains(err.Error(), "uncancellable (activity 1 of order-1") {
 		t.Fatalf("error %v", err)
 	}
 	if l := o.lease(task); l["n"] != "0" || l["t"] != "" {
@@ -120,9 +120,9 @@ func TestActivityThatIgnoresTheStopLosesItsLeaseAndIsNamed(t *testing.T) {
 	}
 	close(release)
 	o.wait("return", returned)
-	o.until("left", func() bool { return len(w.Running()) == 0 })
+	o.until("the activity has returned", func() bool { return len(w.Running()) == 0 })
 	if in := o.inbox(task); len(in) > 0 {
-		t.Fatalf("its result was taken: %+v", in)
+		t.Fatalf("its result was accepted: %+v", in)
 	}
 }
 

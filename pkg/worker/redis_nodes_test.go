@@ -64,7 +64,7 @@ func slow(took []time.Duration, limit time.Duration) (n int) {
 func TestWorkerWithoutRedisDelaysNoTaskThatAnotherCanRun(t *testing.T) {
 	for name, fault := range map[string]func(*netfault.Proxy){"black hole": (*netfault.Proxy).BlackHole, "cut": (*netfault.Proxy).Cut} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // it waits more than it works
+			t.Parallel() // mostly waits
 			o, b, cfg := instant(t)
 			proxy, rdb := o.throughFault(o.redis.Addr)
 			faulty := cfg
@@ -100,7 +100,7 @@ func longest(took []time.Duration) (most time.Duration) {
 // A single worker, and a Redis that refuses writes. The worker must not take and return tasks as fast as it can, and must take all of
 // them when Redis accepts writes again.
 func TestWorkerWhoseClaimsFailRequestsFewTasks(t *testing.T) {
-	t.Parallel() // it waits more than it works
+	t.Parallel() // mostly waits
 	o, b, cfg := instant(t)
 	reg := prometheus.NewRegistry()
 	cfg.Metrics = reg
@@ -113,7 +113,7 @@ func TestWorkerWhoseClaimsFailRequestsFewTasks(t *testing.T) {
 	o.must(o.rdb.ConfigSet(context.Background(), "maxmemory", "1").Err())
 	o.publishAll(tasks...)
 	unclaimed := func() float64 { return counted(t, reg, "pawl_worker_tasks_total", "unclaimed") }
-	o.until("a claim is refused", func() bool { return unclaimed() > 0 })
+	o.until("a claim fails", func() bool { return unclaimed() > 0 })
 	settled := time.After(2 * time.Second) // a rate is measured
 	<-settled
 	before := unclaimed()
@@ -142,9 +142,9 @@ func keySlot(key string) int {
 	return crc % 16384
 }
 
-// One of two Redis nodes does not answer the worker, which continues with the tasks whose leases are on the other.
+// One of two Redis nodes does not answer. The worker continues with the tasks that have their leases on the other.
 func TestWorkerContinuesWithTheNodesThatAnswer(t *testing.T) {
-	t.Parallel() // it waits more than it works
+	t.Parallel() // mostly waits
 	o, b, cfg := instant(t)
 	other := redistest.Start(t)
 	proxy, _ := o.throughFault(other.Addr)
@@ -178,7 +178,7 @@ func TestWorkerContinuesWithTheNodesThatAnswer(t *testing.T) {
 	for _, task := range here {
 		o.completed(task)
 	}
-	t.Logf("%d tasks behind %d of the silent node took %v", len(here), len(there), time.Since(begun))
+	t.Logf("%d tasks after %d tasks of the unresponsive node took %v", len(here), len(there), time.Since(begun))
 	proxy.Heal()
 	for _, task := range there {
 		o.until("the end of a task of the other node", func() bool {
@@ -192,7 +192,7 @@ func TestWorkerContinuesWithTheNodesThatAnswer(t *testing.T) {
 
 // Tasks that are sent into a dead connection of a worker, before the server has detected that it is dead.
 func TestTasksSentIntoADeadConnectionAreDeliveredToOtherWorkers(t *testing.T) {
-	t.Parallel() // it waits more than it works
+	t.Parallel() // mostly waits
 	o, b, cfg := instant(t)
 	proxy, err := netfault.Listen(o.url[len("nats://"):])
 	o.must(err)

@@ -14,13 +14,13 @@ import (
 
 // The proportions are those of a TTL of 10 s and a Redis that is unavailable for 5 s or 30 s.
 const (
-	awayTTL   = 3 * time.Second
-	awayShort = awayTTL / 2
-	awayLong  = 2 * awayTTL // a longer outage would test nothing more
+	outageTTL   = 3 * time.Second
+	shortOutage = outageTTL / 2
+	longOutage  = 2 * outageTTL // a longer outage would test nothing else
 )
 
 // outages runs a test with each way in which Redis may be unavailable for some time.
-func outages(t *testing.T, f func(t *testing.T, o *owner, away func(time.Duration))) {
+func outages(t *testing.T, f func(t *testing.T, o *owner, unavailable func(time.Duration))) {
 	t.Run("stopped and continued", func(t *testing.T) {
 		o := newOwner(t)
 		f(t, o, func(d time.Duration) {
@@ -29,7 +29,7 @@ func outages(t *testing.T, f func(t *testing.T, o *owner, away func(time.Duratio
 			o.redis.Resume()
 		})
 	})
-	t.Run("killed and started again from its AOF", func(t *testing.T) {
+	t.Run("killed and restarted from its AOF", func(t *testing.T) {
 		o := newOwner(t, durable...)
 		f(t, o, func(d time.Duration) {
 			o.redis.Kill()
@@ -60,12 +60,12 @@ func (o *owner) renewed(t *testing.T, reg *prometheus.Registry, n int) {
 }
 
 func TestRedisOutageShorterThanTheTTLCancelsNoActivity(t *testing.T) {
-	outages(t, func(t *testing.T, o *owner, away func(time.Duration)) {
+	outages(t, func(t *testing.T, o *owner, unavailable func(time.Duration)) {
 		b, reg, cfg := newBlocking(), prometheus.NewRegistry(), o.config()
-		cfg.LeaseTTL, cfg.Metrics = awayTTL, reg
+		cfg.LeaseTTL, cfg.Metrics = outageTTL, reg
 		w := o.start(cfg, b.do("block"))
 		tasks := o.severalRun(t, b, reg)
-		away(awayShort)
+		unavailable(shortOutage)
 		o.renewed(t, reg, len(tasks))
 		for _, r := range w.Running() {
 			if r.Stopped {
@@ -87,12 +87,12 @@ func TestRedisOutageShorterThanTheTTLCancelsNoActivity(t *testing.T) {
 }
 
 func TestRedisOutageLongerThanTheTTLCancelsActivitiesWhichRunAgain(t *testing.T) {
-	outages(t, func(t *testing.T, o *owner, away func(time.Duration)) {
+	outages(t, func(t *testing.T, o *owner, unavailable func(time.Duration)) {
 		b, reg, cfg := newBlocking(), prometheus.NewRegistry(), o.config()
-		cfg.LeaseTTL, cfg.Metrics = awayTTL, reg
+		cfg.LeaseTTL, cfg.Metrics = outageTTL, reg
 		o.start(cfg, b.do("block"))
 		tasks := o.severalRun(t, b, reg)
-		away(awayLong)
+		unavailable(longOutage)
 		for range tasks {
 			if c := o.cancelCause(b); c.Reason != cancel.LeaseLost {
 				t.Fatalf("cause %v", c)
@@ -119,7 +119,7 @@ func TestRedisOutageLongerThanTheTTLCancelsActivitiesWhichRunAgain(t *testing.T)
 		all, err := request.Workers(context.Background(), o.conn, 100*time.Millisecond)
 		o.must(err)
 		if len(all) != 1 || all[0].LastError == "" || all[0].LastErrorAt == 0 {
-			t.Fatalf("the outage is forgotten: %+v", all)
+			t.Fatalf("the outage is not reported: %+v", all)
 		}
 	})
 }

@@ -41,7 +41,7 @@ func (p *program) do(script string) pawl.ActivityBinding {
 func (p *program) pid(o *owner) int {
 	o.Helper()
 	var pid int
-	o.until("the program", func() bool {
+	o.until("the program is ready", func() bool {
 		b, _ := os.ReadFile(p.file)
 		var err error
 		pid, err = strconv.Atoi(strings.TrimSpace(string(b)))
@@ -60,7 +60,7 @@ func TestStopTerminatesProgramsAndOtherWorkersContinueAtOnce(t *testing.T) {
 	pid := p.pid(o)
 	o.must(o.stop(w, 20*time.Second))
 	if err := syscall.Kill(-pid, 0); err == nil {
-		t.Fatal("something of the program is left")
+		t.Fatal("a process of the program is left")
 	}
 	if err := <-p.err; !strings.Contains(err.Error(), "worker-stopping") {
 		t.Fatal(err)
@@ -93,7 +93,7 @@ func TestStopWithADeadlineShortensGracePeriodsAndKillsPrograms(t *testing.T) {
 	if err != nil && !strings.Contains(err.Error(), "program (activity 1") { // it may return just after Stop has given up
 		t.Fatal(err)
 	}
-	o.until("nothing is left", func() bool { return syscall.Kill(-pid, 0) != nil })
+	o.until("no process of the program is left", func() bool { return syscall.Kill(-pid, 0) != nil })
 	if l := o.lease(task); l["n"] != "0" || l["t"] != "" {
 		t.Fatalf("lease %v", l)
 	}
@@ -122,7 +122,7 @@ func TestStopWaitsForTheGracePeriod(t *testing.T) {
 	}
 	select {
 	case err := <-stopped:
-		t.Fatalf("stopped before it had cleaned up: %v", err)
+		t.Fatalf("stopped before the cleanup had ended: %v", err)
 	case <-time.After(1500 * time.Millisecond): // a Stop that does not wait would have returned
 	}
 	if l := o.lease(task); l["t"] == "" {
@@ -137,18 +137,18 @@ func TestStopWaitsForTheGracePeriod(t *testing.T) {
 
 func TestStopNamesActivitiesAbandonedEarlierWithoutWaiting(t *testing.T) {
 	o := newOwner(t)
-	d := newDeaf()
+	d := newUncancellable()
 	cfg := o.config()
 	cfg.Grace, cfg.LeaseTTL = time.Millisecond, time.Hour
-	w := o.worker(cfg, d.do("deaf"))
-	task := o.send("deaf", nothing)
+	w := o.worker(cfg, d.do("uncancellable"))
+	task := o.send("uncancellable", nothing)
 	o.wait("start", d.started)
 	o.revoke(w, task)
 	o.until("abandoned", func() bool { return len(w.Abandoned()) == 1 })
-	if err := w.Stop(context.Background()); err == nil || !strings.Contains(err.Error(), "deaf (activity 1") {
+	if err := w.Stop(context.Background()); err == nil || !strings.Contains(err.Error(), "uncancellable (activity 1") {
 		t.Fatal(err)
 	}
 	close(d.release)
 	o.wait("return", d.returned)
-	o.until("forgotten", func() bool { return len(w.Abandoned()) == 0 })
+	o.until("no activity is abandoned", func() bool { return len(w.Abandoned()) == 0 })
 }

@@ -29,7 +29,7 @@ func (o *owner) publishAll(tasks ...queue.Task) {
 	}
 }
 
-// cancelledTasks returns tasks whose leases are gone.
+// cancelledTasks returns tasks without leases.
 func (o *owner) cancelledTasks(name string, n int) []queue.Task {
 	o.Helper()
 	tasks := make([]queue.Task, n)
@@ -43,8 +43,8 @@ func (o *owner) cancelledTasks(name string, n int) []queue.Task {
 	return tasks
 }
 
-// delayBehind returns the delay of a live task behind n cancelled ones, for a worker with the default configuration.
-func (o *owner) delayBehind(n int) time.Duration {
+// delayAfter returns the delay of a live task after n cancelled tasks, for a worker with the default configuration.
+func (o *owner) delayAfter(n int) time.Duration {
 	o.Helper()
 	o.publishAll(o.cancelledTasks("live", n)...)
 	o.send("live", nothing)
@@ -72,12 +72,12 @@ func (o *owner) calls(command string) (n int) {
 	return n
 }
 
-// A cancelled task that is claimed occupies a slot until Redis replies, and delays the tasks behind it. Claims read leases with HMGET,
+// A cancelled task that is claimed occupies a slot until Redis replies, and delays the following tasks. Claims read leases with HMGET,
 // sweeps with HGET. BenchmarkTaskAfterTenThousandCancelled measures the time.
 func TestCancelledTasksAreRemovedInBatchesAndTakeFewSlots(t *testing.T) {
 	const n = 5_000
 	o := newOwner(t)
-	took := o.delayBehind(n)
+	took := o.delayAfter(n)
 	claimed, swept := o.calls("hmget"), o.calls("hget")
 	t.Logf("%d claimed, %d read in batches, %v", claimed, swept, took)
 	if claimed > n/2 || claimed+swept < n {
@@ -88,7 +88,7 @@ func TestCancelledTasksAreRemovedInBatchesAndTakeFewSlots(t *testing.T) {
 func BenchmarkTaskAfterTenThousandCancelled(b *testing.B) {
 	var sum time.Duration
 	for b.Loop() {
-		sum += newOwner(b).delayBehind(10_000)
+		sum += newOwner(b).delayAfter(10_000)
 	}
 	b.ReportMetric(float64(sum.Milliseconds())/float64(b.N), "ms")
 }

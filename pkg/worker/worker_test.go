@@ -68,9 +68,9 @@ func TestActivityRunsAndItsCompletionIsInTheInbox(t *testing.T) {
 	cfg, reg := o.config(), prometheus.NewRegistry()
 	cfg.Metrics, cfg.Name = reg, "w1"
 	infos := make(chan pawl.ActivityInfo, 1)
-	o.start(cfg, pawl.NewActivity[string, string]("greet").Do(func(ctx context.Context, who string) (string, error) {
+	o.start(cfg, pawl.NewActivity[string, string]("greet").Do(func(ctx context.Context, name string) (string, error) {
 		infos <- pawl.Info(ctx)
-		return "hello " + who, nil
+		return "hello " + name, nil
 	}))
 	task := o.schedule("greet", "greet", encoded(t, "world"))
 	bells := make(chan message.Doorbell, 1)
@@ -84,7 +84,7 @@ func TestActivityRunsAndItsCompletionIsInTheInbox(t *testing.T) {
 		t.Fatalf("completion %+v", c)
 	}
 	if l := o.lease(task); len(l) > 0 {
-		t.Fatalf("the lease is still there: %v", l)
+		t.Fatalf("the lease still exists: %v", l)
 	}
 	want := pawl.ActivityInfo{
 		Instance: task.Instance, Execution: 1, Activity: task.Activity, Name: "greet", Queue: "greet",
@@ -231,7 +231,7 @@ func TestSecondDeliveryOfAHeldActivityDoesNotStartIt(t *testing.T) {
 	task := o.send("block", nothing)
 	o.wait("start", b.started)
 	o.publish(task)
-	o.until("refused", func() bool { return counted(t, reg, "pawl_worker_tasks_total", "held") == 1 })
+	o.until("the claim is rejected", func() bool { return counted(t, reg, "pawl_worker_tasks_total", "held") == 1 })
 	close(b.release)
 	if c := o.completed(task); c.Claims != 1 || b.runs.Load() != 1 {
 		t.Fatalf("claims %d, runs %d", c.Claims, b.runs.Load())
@@ -239,7 +239,7 @@ func TestSecondDeliveryOfAHeldActivityDoesNotStartIt(t *testing.T) {
 	o.drained("block")
 }
 
-func TestExhaustedActivityIsLeftToTheOwner(t *testing.T) {
+func TestActivityWithExhaustedClaimsIsNotClaimed(t *testing.T) {
 	o := newOwner(t)
 	b, reg := newBlocking(), prometheus.NewRegistry()
 	cfg := o.config()
@@ -249,7 +249,7 @@ func TestExhaustedActivityIsLeftToTheOwner(t *testing.T) {
 	task.MaxClaims = 3
 	o.must(o.rdb.HSet(context.Background(), o.leaseKey(task), "n", "3").Err())
 	o.publish(task)
-	o.until("refused", func() bool { return counted(t, reg, "pawl_worker_tasks_total", "exhausted") == 1 })
+	o.until("the claim is rejected", func() bool { return counted(t, reg, "pawl_worker_tasks_total", "exhausted") == 1 })
 	o.drained("block")
 	if b.runs.Load() > 0 || o.lease(task)["n"] != "3" {
 		t.Fatalf("runs %d, lease %v", b.runs.Load(), o.lease(task))

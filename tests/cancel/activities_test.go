@@ -21,11 +21,11 @@ var (
 	Late   = pawl.NewOrchestration[string, string]("late")
 	Found  = pawl.NewOrchestration[string, string]("found")
 
-	Hold   = pawl.NewActivity[string, string]("hold")
-	Deaf   = pawl.NewActivity[string, string]("deaf")
-	Quick  = pawl.NewActivity[string, string]("quick")
-	Poison = pawl.NewActivity[string, string]("poison")
-	Stray  = pawl.NewActivity[string, string]("stray")
+	Hold          = pawl.NewActivity[string, string]("hold")
+	Uncancellable = pawl.NewActivity[string, string]("uncancellable")
+	Quick         = pawl.NewActivity[string, string]("quick")
+	Poison        = pawl.NewActivity[string, string]("poison")
+	Stray         = pawl.NewActivity[string, string]("stray")
 
 	Go = pawl.NewEvent[string]("go")
 
@@ -129,7 +129,7 @@ func loses(ctx *pawl.Context, in Try, how string) (string, error) {
 // after lets the instance continue, so that the activity is not cancelled by the end of the instance.
 func after(ctx *pawl.Context, lost bool, err error) (string, error) {
 	if err != nil || !lost {
-		return "", errors.Join(err, errors.New("an activity that never ends has won the Select"))
+		return "", errors.Join(err, errors.New("an endless activity has won the Select"))
 	}
 	_, err = Go.Receive(ctx)
 	return "lost", err
@@ -165,7 +165,7 @@ func nest(ctx *pawl.Context, in Eggs) (string, error) {
 
 // late cancels an activity in a turn that lasts until the file exists. Real orchestrations must not do this.
 func late(ctx *pawl.Context, file string) (string, error) {
-	a := Deaf.Start(ctx, file+".activity")
+	a := Uncancellable.Start(ctx, file+".activity")
 	if _, err := Go.Receive(ctx); err != nil {
 		return "", err
 	}
@@ -229,7 +229,7 @@ func (l ledger) record(ctx context.Context, what string) error {
 
 func (l ledger) activities(only []string) []pawl.ActivityBinding {
 	all := map[string]pawl.ActivityBinding{
-		"hold": Hold.Do(l.hold), "deaf": Deaf.Do(l.deaf), "quick": Quick.Do(l.quick), "poison": Poison.Do(l.poison), "stray": Stray.Do(l.stray),
+		"hold": Hold.Do(l.hold), "uncancellable": Uncancellable.Do(l.uncancellable), "quick": Quick.Do(l.quick), "poison": Poison.Do(l.poison), "stray": Stray.Do(l.stray),
 	}
 	var out []pawl.ActivityBinding
 	for name, b := range all {
@@ -249,8 +249,8 @@ func (l ledger) hold(ctx context.Context, how string) (string, error) {
 	return "", errors.Join(context.Cause(ctx), l.record(ctx, "cancelled"))
 }
 
-// deaf ignores its context, and returns a result when the file exists.
-func (l ledger) deaf(ctx context.Context, file string) (string, error) {
+// uncancellable ignores its context, and returns a result when the file exists.
+func (l ledger) uncancellable(ctx context.Context, file string) (string, error) {
 	if err := l.record(ctx, "began"); err != nil {
 		return "", err
 	}

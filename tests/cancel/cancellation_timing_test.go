@@ -77,7 +77,7 @@ func TestCompletionBeforeCancellationIsReportedAsFinishedFirst(t *testing.T) {
 	a.touch(file + ".turn")
 	a.reported("late", 1, client.HowFinishedFirst)
 	a.neverCompletes("late")
-	a.wantCounts(a.counts(w, "worker"), "deaf", [4]float64{1, 0, 0, 0}) // its ack took effect
+	a.wantCounts(a.counts(w, "worker"), "uncancellable", [4]float64{1, 0, 0, 0}) // its ack took effect
 	a.check()
 }
 
@@ -99,7 +99,7 @@ func (a *harness) neverCompletes(id string) {
 func TestAckAfterCancellationIsCountedAsCancelled(t *testing.T) {
 	t.Parallel()
 	a := newHarness(t)
-	w := a.member(settings{Role: "worker", Name: "worker", NATS: a.deaf()})
+	w := a.member(settings{Role: "worker", Name: "worker", NATS: a.urlWithoutHints()})
 	file := a.file("late")
 	a.touch(file + ".turn")
 	in, err := author.Input(Late).Encode(file)
@@ -109,7 +109,7 @@ func TestAckAfterCancellationIsCountedAsCancelled(t *testing.T) {
 	a.cancellations("late", 1, 1)
 	a.touch(file + ".activity")
 	a.reported("late", 1, client.HowFinishedLate)
-	a.wantCounts(a.counts(w, "worker"), "deaf", [4]float64{0, 0, 1, 0})
+	a.wantCounts(a.counts(w, "worker"), "uncancellable", [4]float64{0, 0, 1, 0})
 	a.neverCompletes("late")
 	a.check()
 }

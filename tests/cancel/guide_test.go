@@ -38,7 +38,7 @@ func (c *carrier) follow(ctx context.Context, id string) (Parcel, error) {
 	tick := time.NewTicker(c.every)
 	defer tick.Stop()
 	for {
-		p, err := c.locate(ctx, id) // passes ctx on: a request under way ends, too
+		p, err := c.locate(ctx, id) // passes ctx on: an outstanding request ends, too
 		if err != nil || p.Delivered {
 			return p, err
 		}
@@ -67,7 +67,7 @@ func (b *bucket) upload(ctx context.Context, name string) (_ string, err error) 
 		if err == nil {
 			return
 		}
-		// ctx is done, but there is the grace: half of it is ours, and half is left for the rest.
+		// ctx is done: half of the grace period is for the abort, and half for the rest.
 		clean, stop := context.WithTimeout(context.WithoutCancel(ctx), pawl.Info(ctx).Grace/2)
 		defer stop()
 		err = errors.Join(err, b.abort(clean, upload))
@@ -85,7 +85,7 @@ func (b *bucket) upload(ctx context.Context, name string) (_ string, err error) 
 func encode(ctx context.Context, film string) (string, error) {
 	to := film + ".mp4"
 	if _, err := exec.Command("ffmpeg", "-i", film, to).Run(ctx); err != nil {
-		return "", fmt.Errorf("encode %s: %w", film, err) // of a cancellation it is the cause
+		return "", fmt.Errorf("encode %s: %w", film, err) // the cause, if cancelled
 	}
 	return to, nil
 }
@@ -98,7 +98,7 @@ type model struct {
 }
 
 func (m *model) train(ctx context.Context, _ pawl.None) (int, error) {
-	key := pawl.Info(ctx).Key // the same when another worker goes on
+	key := pawl.Info(ctx).Key // the same when another worker continues
 	for at := m.load(key); at < m.steps; at++ {
 		if err := m.step(ctx, at); err != nil {
 			if why, ok := errors.AsType[*pawl.Cancelled](context.Cause(ctx)); ok && why.Reason == cancel.WorkerStopping {

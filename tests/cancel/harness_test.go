@@ -29,8 +29,8 @@ func TestMain(m *testing.M) { stack.Main(m, fleet) }
 // within is the timeout of every wait.
 const within = 60 * time.Second
 
-// deafUser is a NATS user that may not receive hints, so that its worker detects cancellations by renewals.
-const deafUser = "deaf"
+// userWithoutHints is a NATS user that may not receive hints, so that its worker detects cancellations by renewals.
+const userWithoutHints = "without-hints"
 
 // harness is a namespace with its servers, its processes and a client.
 type harness struct {
@@ -58,14 +58,14 @@ func newHarness(t *testing.T) *harness {
 	return a
 }
 
-// startNATS starts a server in this process, on which deafUser receives no hints.
+// startNATS starts a server in this process, on which userWithoutHints receives no hints.
 func startNATS(t *testing.T) string {
 	t.Helper()
 	const others = "others"
 	return natstest.Start(t, func(o *server.Options) {
 		o.NoAuthUser = others
 		o.Users = []*server.User{{Username: others}, {
-			Username: deafUser, Password: deafUser,
+			Username: userWithoutHints, Password: userWithoutHints,
 			Permissions: &server.Permissions{Subscribe: &server.SubjectPermission{Deny: []string{"pawl.*.hint.>"}}},
 		}}
 	}).ClientURL()
@@ -92,9 +92,9 @@ func (a *harness) worker(name string) *stack.Process {
 	return a.member(settings{Role: "worker", Name: name})
 }
 
-// deaf returns the URL of NATS for a worker that receives no hints.
-func (a *harness) deaf() string {
-	return strings.Replace(a.nats, "nats://", "nats://"+deafUser+":"+deafUser+"@", 1)
+// urlWithoutHints returns the URL of NATS for a worker that receives no hints.
+func (a *harness) urlWithoutHints() string {
+	return strings.Replace(a.nats, "nats://", "nats://"+userWithoutHints+":"+userWithoutHints+"@", 1)
 }
 
 func (a *harness) must(err error) {
@@ -173,7 +173,7 @@ func (a *harness) history(id string, execution uint64) (all []client.Entry) {
 	return all
 }
 
-// cancellations returns the cancellations of an execution, when there are at least n.
+// cancellations waits for at least n cancellations in an execution, and returns them.
 func (a *harness) cancellations(id string, execution uint64, n int) (all []cancellation) {
 	a.Helper()
 	poll.Until(a, within, id+": cancellations in history", func() bool {
@@ -226,6 +226,6 @@ func (a *harness) ended(id string) (end history.Event) {
 func (a *harness) check() {
 	a.Helper()
 	if seen := a.Check(); seen.Leases != 0 {
-		a.Errorf("%d leases are left although everything has ended", seen.Leases)
+		a.Errorf("%d leases are left although all instances have ended", seen.Leases)
 	}
 }

@@ -95,7 +95,7 @@ func (tr trigger) try(a *harness) {
 	}
 	recorded := a.cancellations(id, 1, attempts)[attempts-1]
 	if recorded.Scheduled != ended[attempts-1].Activity || recorded.Reason != tr.reason || recorded.By != tr.by || !strings.HasPrefix(recorded.Text, tr.text) || recorded.Text != ended[attempts-1].Cause.Text {
-		a.Errorf("the history has %+v of the activity that received %+v", recorded.ActivityCancelRequested, ended[attempts-1].Cause)
+		a.Errorf("the history has %+v, and the activity received %+v", recorded.ActivityCancelRequested, ended[attempts-1].Cause)
 	}
 	a.reported(id, 1, client.HowStopped)
 	end := tr.end

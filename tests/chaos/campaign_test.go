@@ -19,7 +19,7 @@ import (
 type summary struct {
 	Seed       uint64         `json:"seed"`
 	Topology   string         `json:"topology"`
-	Previous   string         `json:"previous,omitempty"` // the earlier commit whose programs also ran, or why there was none
+	Previous   string         `json:"previous,omitempty"` // the earlier commit whose programs also ran, or why none ran
 	Minutes    float64        `json:"minutes"`
 	Faults     int            `json:"faults"`
 	Instances  int            `json:"instances"`

@@ -56,9 +56,9 @@ func steppedTime(t *testing.T, dir string) []string {
 	}
 	const now = "func Now() Time {\n\tsec, nsec, mono := runtimeNow()\n"
 	if !strings.Contains(string(text), now) {
-		t.Fatalf("time.Now of this version of Go is another one: %s", original)
+		t.Fatalf("time.Now of this version of Go differs: %s", original)
 	}
-	stepped := strings.Replace(string(text), now, `// AheadBy makes Now be ahead by the nanoseconds that offset has at that moment.
+	stepped := strings.Replace(string(text), now, `// AheadBy makes Now be ahead by the nanoseconds in offset.
 func AheadBy(offset *int64) { ahead = offset }
 
 var ahead *int64

@@ -56,7 +56,7 @@ func (h *harness) count(ctx context.Context, c *client.Client, name, where strin
 		got[g.Value] = g.Count
 	}
 	if !n.AtLeast && !maps.Equal(got, want) {
-		h.violationf("%s: a count of %s returns %v, and there are %v", name, where, got, want)
+		h.violationf("%s: a count of %s returns %v, want %v", name, where, got, want)
 		return nil
 	}
 	listed, err := patiently(ctx, func() (map[string]uint64, error) {
@@ -73,7 +73,7 @@ func (h *harness) count(ctx context.Context, c *client.Client, name, where strin
 		return fmt.Errorf("list %s: %w", where, err)
 	}
 	if !maps.Equal(listed, want) {
-		h.violationf("%s: a list of %s has %v, and there are %v", name, where, listed, want)
+		h.violationf("%s: a list of %s has %v, want %v", name, where, listed, want)
 	}
 	return nil
 }
@@ -86,7 +86,7 @@ func stillRunning(ctx context.Context, h *harness, c *client.Client) error {
 		return c.Count(ctx, client.CountOptions{Where: "status in (pending, running, paused)", By: "orchestration"})
 	})
 	if err != nil {
-		return fmt.Errorf("count what runs: %w", err)
+		return fmt.Errorf("count running instances: %w", err)
 	}
 	for _, g := range n.Groups {
 		if g.Value == work.Ballot.Name() || g.Value == work.Bird.Name() && h.servers.rollback() {

@@ -29,9 +29,9 @@ const (
 )
 
 // explain logs what unfinished instances wait for and the state of the streams, and writes both to the evidence file.
-func (h *harness) explain(ctx context.Context, stuck []string) {
+func (h *harness) explain(ctx context.Context, stalled []string) {
 	h.t.Helper()
-	if len(stuck) == 0 {
+	if len(stalled) == 0 {
 		return
 	}
 	var out strings.Builder
@@ -42,14 +42,14 @@ func (h *harness) explain(ctx context.Context, stuck []string) {
 	}
 	defer run.Close()
 	e := evidence{Builder: &out, run: run, rdb: run.Client(), space: redisx.NewSpace(namespace), partitions: h.partitions}
-	for _, text := range stuck[:min(len(stuck), explained)] {
+	for _, text := range stalled[:min(len(stalled), explained)] {
 		id, _, _ := strings.Cut(text, ":")
 		e.instance(ctx, id, 0)
 	}
 	if err := e.streams(ctx, h.servers.natsURL()); err != nil {
 		e.linef(0, "streams: %v", err)
 	}
-	h.t.Logf("what instances wait for:\n%s", out.String())
+	h.t.Logf("waits of instances:\n%s", out.String())
 	if err := os.WriteFile(filepath.Join(h.dir, "evidence.log"), []byte(out.String()), 0o600); err != nil {
 		h.t.Log(err)
 	}

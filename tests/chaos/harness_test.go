@@ -233,7 +233,7 @@ func (h *harness) settle() (took time.Duration) {
 	for _, m := range h.members {
 		select {
 		case <-m.Ended():
-			h.violationf("%s has ended by itself", m.name)
+			h.violationf("%s has ended unexpectedly", m.name)
 			m.Start()
 		default:
 		}
@@ -258,7 +258,7 @@ func (h *harness) settle() (took time.Duration) {
 	return time.Since(begun)
 }
 
-// finished waits until a client has all its results, as long as further ones arrive. It reports whether the client has all.
+// finished waits while a client receives further results. It reports whether the client has all results.
 func (h *harness) finished(c *member, begun time.Time) bool {
 	h.t.Helper()
 	tick := time.NewTicker(2 * time.Second)

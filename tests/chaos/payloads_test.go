@@ -40,7 +40,7 @@ func (h *harness) setKeys(lines ...string) {
 }
 
 // rotate exchanges the key while the fleets work: a second key is added after a third of the time, and becomes the current
-// key after half of it. A member that is held back by a fault meanwhile still uses the older file.
+// key after half of it. A member that a fault delays still uses the older file.
 func (h *harness) rotate(ctx context.Context, over time.Duration) {
 	second := key("second")
 	for _, step := range []struct {

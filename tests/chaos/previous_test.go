@@ -17,8 +17,8 @@ import (
 
 // program is tests/fleet of an earlier commit.
 type program struct {
-	path string // empty: there is none
-	from string // the commit, or why there is none
+	path string // empty: no earlier commit
+	from string // the commit, or why none runs
 }
 
 // previous builds tests/fleet of the commit $PREVIOUS, by default of the previous commit. There is none without the history
@@ -74,8 +74,8 @@ func git(args ...string) (string, error) {
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		said, _, _ := strings.Cut(strings.TrimSpace(stderr.String()), "\n")
-		return "", fmt.Errorf("git %s: %s", args[0], cmp.Or(said, err.Error()))
+		line, _, _ := strings.Cut(strings.TrimSpace(stderr.String()), "\n")
+		return "", fmt.Errorf("git %s: %s", args[0], cmp.Or(line, err.Error()))
 	}
 	if args[0] == "archive" {
 		return string(out), nil
@@ -97,7 +97,7 @@ func (h *harness) exchange(m *member) {
 
 // Orchestrators and workers of the previous commit run next to those of this commit in one namespace. Each is upgraded,
 // rolled back and upgraded again while the clients work.
-func TestPreviousCommitRunsBesideThisOne(t *testing.T) {
+func TestPreviousCommitRunsInTheSameNamespace(t *testing.T) {
 	before := previous(t)
 	if before.path == "" {
 		t.Logf("nothing to run: %s", before.from)

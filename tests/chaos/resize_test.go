@@ -15,7 +15,7 @@ const resizeWithin = 2 * time.Minute // while killed orchestrators count as live
 
 // resize returns a fault that stops everything except the servers, and changes the number of partitions to n. The command is
 // killed after a while, and repeated with the same number or, with undo, alternately with the previous number and with n.
-// Faults of the servers continue meanwhile.
+// Faults of the servers continue.
 func resize(h *harness, n int, killed time.Duration, undo bool) fault {
 	f := fault{name: "change the number of partitions"}
 	for _, m := range h.members {

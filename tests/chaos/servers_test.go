@@ -272,7 +272,7 @@ func (s *servers) moveSlot(key string, keysPerStep int) error {
 			}
 		}
 		if master.id == "" {
-			return fmt.Errorf("a shard has no master at the moment")
+			return fmt.Errorf("a shard has no master")
 		}
 		masters = append(masters, master)
 		for _, r := range shard.Slots {
@@ -321,7 +321,7 @@ func (s *servers) moveSlot(key string, keysPerStep int) error {
 		}
 	}
 	for _, m := range masters {
-		_ = clients[m.id].Do(ctx, "CLUSTER", "SETSLOT", slot, "NODE", to.id).Err() // it also learns this from the other masters
+		_ = clients[m.id].Do(ctx, "CLUSTER", "SETSLOT", slot, "NODE", to.id).Err() // the other masters report this as well
 	}
 	return nil
 }

@@ -57,7 +57,7 @@ func (a *harness) checkDecidedByEvents() {
 		got, err := run.Result(a.ctx)
 		a.must(err)
 		if got != work.ByEvent {
-			a.t.Errorf("%s was decided by its %s, and its event was accepted before", vote(n), got)
+			a.t.Errorf("%s was decided by its %s, although its event was accepted earlier", vote(n), got)
 		}
 	}
 }
@@ -110,10 +110,10 @@ func TestOwnerThatCannotReadInputsFiresNoTimer(t *testing.T) {
 	over := a.startVotes(limit)
 	line.BlackHole()
 	a.castVotes(over)
-	poll.Until(t, within, "the deadlines are long over", func() bool { return time.Now().After(over.Add(2 * time.Second)) })
+	poll.Until(t, within, "the deadlines have passed", func() bool { return time.Now().After(over.Add(2 * time.Second)) })
 	for n := range votes {
 		if rec := a.Record(vote(n)); rec.Status.Ended() {
-			t.Errorf("%s has ended without its event having been read", vote(n))
+			t.Errorf("%s has ended before its event was read", vote(n))
 		}
 	}
 	line.Heal()

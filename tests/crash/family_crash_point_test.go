@@ -37,7 +37,7 @@ func TestFamilyLosesNothingWhenMembersDieRepeatedlyAtCrashPoint(t *testing.T) {
 
 // One of two members dies and stays dead, and the other takes over its partitions with their outboxes. At the remaining
 // points, TestFamilyLosesNothingWhenMembersDieRepeatedlyAtCrashPoint kills: the state that an owner finds there does not
-// depend on who owned it before.
+// depend on the previous owner.
 func TestFamilyIsTakenOverWhenMemberDiesAtCrashPoint(t *testing.T) {
 	s := startServers(t)
 	for _, c := range []pointAndPasses{

@@ -55,10 +55,10 @@ func TestFamilyRecoversWhenRedisServersRollBackSeparately(t *testing.T) {
 		steps            int  // steps that have been run when they are killed
 		nats, orchestras bool // whether NATS and the orchestrators are killed as well
 	}{
-		{"the parents', while children run", 6, -1, 18, false, false},
-		{"the children's, after their parents have consumed the results", -1, 3, 28, false, false},
-		{"both, the parents' from earlier", 4, 12, 24, false, false},
-		{"both, and NATS, and the orchestrators", 10, 5, 20, true, true},
+		{"the parents' server, while children run", 6, -1, 18, false, false},
+		{"the children's server, after their parents have received the results", -1, 3, 28, false, false},
+		{"both servers, the parents' to an earlier state", 4, 12, 24, false, false},
+		{"both servers, with NATS and the orchestrators", 10, 5, 20, true, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -66,13 +66,13 @@ func TestFamilyRecoversWhenRedisServersRollBackSeparately(t *testing.T) {
 			f.fleets()
 			f.begin(4)
 			kept := map[*redistest.Server]string{}
-			moments := map[*redistest.Server]int{f.redis: c.parents, f.other: c.child}
+			keptAt := map[*redistest.Server]int{f.redis: c.parents, f.other: c.child}
 			order := []*redistest.Server{f.redis, f.other}
 			if c.child < c.parents {
 				order = []*redistest.Server{f.other, f.redis}
 			}
 			for _, s := range order {
-				if at := moments[s]; at >= 0 {
+				if at := keptAt[s]; at >= 0 {
 					f.steps(at)
 					kept[s] = f.keep(s)
 				}

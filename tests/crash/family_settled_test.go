@@ -20,8 +20,8 @@ import (
 	"github.com/pawlrun/pawl/tests/crash/work"
 )
 
-// relative is the final state of an instance in the store.
-type relative struct {
+// finalState is the final state of an instance in the store.
+type finalState struct {
 	id     string
 	rec    *record.Record
 	events []history.Event // events of its last execution
@@ -30,10 +30,10 @@ type relative struct {
 }
 
 // instances reads all instances of the namespace.
-func (f *family) instances() (map[string]*relative, error) {
+func (f *family) instances() (map[string]*finalState, error) {
 	ctx, stop := context.WithTimeout(f.ctx, 10*time.Second)
 	defer stop()
-	all := map[string]*relative{}
+	all := map[string]*finalState{}
 	for p := range f.Partitions {
 		for page := (store.Page{More: true}); page.More; {
 			var err error
@@ -47,7 +47,7 @@ func (f *family) instances() (map[string]*relative, error) {
 					return nil, err
 				}
 				if rec != nil { // otherwise it was purged in the meantime
-					all[row.Instance] = &relative{id: row.Instance, rec: rec}
+					all[row.Instance] = &finalState{id: row.Instance, rec: rec}
 				}
 			}
 		}
@@ -81,7 +81,7 @@ func (f *family) running() (ids []string, ok bool) {
 	return ids, true
 }
 
-// rootOf returns the ancestor from whose id an id is derived.
+// rootOf returns the ancestor from which an id is derived.
 func rootOf(id string) string {
 	id, _, _ = strings.Cut(id, "~")
 	return id
@@ -89,9 +89,9 @@ func rootOf(id string) string {
 
 // settled waits until all instances, except for some and their children, have ended without pending messages or unread
 // inputs, and parents and children agree about each other.
-func (f *family) settled(except ...string) map[string]*relative {
+func (f *family) settled(except ...string) map[string]*finalState {
 	f.t.Helper()
-	var all map[string]*relative
+	var all map[string]*finalState
 	var wrong []string
 	var still []string
 	defer func() {
@@ -118,14 +118,14 @@ func (f *family) settled(except ...string) map[string]*relative {
 			wrong = []string{err.Error()}
 			return false
 		}
-		wrong = f.wrong(all)
+		wrong = f.violations(all)
 		return len(wrong) == 0
 	})
 	return all
 }
 
-// wrong returns the violated expectations about the final state.
-func (f *family) wrong(all map[string]*relative) (bad []string) {
+// violations returns the violated expectations of the final state.
+func (f *family) violations(all map[string]*finalState) (bad []string) {
 	report := func(format string, args ...any) { bad = append(bad, fmt.Sprintf(format, args...)) }
 	kids := 0
 	for _, id := range slices.Sorted(maps.Keys(all)) {
@@ -167,7 +167,7 @@ func count[E history.Event](events []history.Event) (n int) {
 }
 
 // checkChildren compares the history of an instance with the outcomes of its children.
-func (f *family) checkChildren(r *relative, all map[string]*relative, report func(string, ...any)) {
+func (f *family) checkChildren(r *finalState, all map[string]*finalState, report func(string, ...any)) {
 	for _, e := range r.events {
 		s, ok := e.(*history.ChildScheduled)
 		if !ok {
@@ -231,7 +231,7 @@ func cancelledAtOnce(events []history.Event, scheduled uint64) bool {
 }
 
 // checkParent finds the event in the history of its parent that started an instance.
-func (f *family) checkParent(r *relative, all map[string]*relative, report func(string, ...any)) {
+func (f *family) checkParent(r *finalState, all map[string]*finalState, report func(string, ...any)) {
 	p := r.rec.Parent
 	if p == nil {
 		return
@@ -251,7 +251,7 @@ func (f *family) checkParent(r *relative, all map[string]*relative, report func(
 }
 
 // totals compares the counts with the notes that were sent.
-func (f *family) totals(all map[string]*relative) {
+func (f *family) totals(all map[string]*finalState) {
 	f.t.Helper()
 	var want []string
 	sum := 0
@@ -316,8 +316,8 @@ func (f *family) cancelled() {
 	poll.Until(f.t, within, "the context of every cancelled activity has ended", func() bool { return len(missing()) == 0 })
 }
 
-// ran checks that every step of the surviving histories was run under its own key.
-func (f *family) ran(all map[string]*relative) {
+// checkRuns checks that every step of the surviving histories was run under its own key.
+func (f *family) checkRuns(all map[string]*finalState) {
 	f.t.Helper()
 	run := map[string]bool{}
 	for _, l := range f.lines("step") {
@@ -333,7 +333,7 @@ func (f *family) ran(all map[string]*relative) {
 }
 
 // describesNothingPending compares the descriptions by the owners with the state that was read from Redis.
-func (f *family) describesNothingPending(all map[string]*relative) {
+func (f *family) describesNothingPending(all map[string]*finalState) {
 	f.t.Helper()
 	for id := range all {
 		var d client.Description

@@ -152,7 +152,7 @@ func (f *family) end() {
 	f.results()
 	f.check()
 	f.cancelled()
-	f.ran(all)
+	f.checkRuns(all)
 	f.describesNothingPending(all)
 }
 
@@ -161,7 +161,7 @@ func (f *family) cancelDoomed() {
 	f.t.Helper()
 	for i := range f.doomed {
 		id := f.victim(i)
-		f.until("the grandchild of "+id+" is at work", func() bool {
+		f.until("the grandchild of "+id+" runs its activity", func() bool {
 			return slices.ContainsFunc(f.lines("began"), func(l []string) bool { return strings.HasPrefix(l[1], id+"~") })
 		})
 		f.must(f.Client.Cancel(f.ctx, id, "doomed", client.MessageID("cancel")))

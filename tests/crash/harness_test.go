@@ -292,7 +292,7 @@ func (a *harness) describe(instance string) string {
 func (a *harness) check() {
 	a.t.Helper()
 	if seen := a.Check(); seen.Stalled != 0 || seen.Leases != 0 {
-		a.t.Errorf("%d stalled instances and %d leases are left although everything has ended", seen.Stalled, seen.Leases)
+		a.t.Errorf("%d stalled instances and %d leases are left although all instances have ended", seen.Stalled, seen.Leases)
 	}
 }
 

@@ -55,8 +55,8 @@ func (i isolated) owns(instance string) bool {
 	return err == nil && m == i.member
 }
 
-// its returns an id in one of its partitions.
-func (i isolated) its(prefix string) string {
+// ownedID returns an id in one of the partitions of the isolated member.
+func (i isolated) ownedID(prefix string) string {
 	i.t.Helper()
 	for n := range 1000 {
 		if id := fmt.Sprintf("%s-%d", prefix, n); i.owns(id) {
@@ -71,11 +71,11 @@ func (i isolated) its(prefix string) string {
 // ends.
 func (i isolated) continues(fault func()) {
 	i.t.Helper()
-	lost := i.its("lost")
+	lost := i.ownedID("lost")
 	_, err := client.Start(i.ctx, i.Client, work.Lost, lost, pawl.None{})
 	i.must(err)
 	poll.Until(i.t, within, "the activity runs", func() bool { return len(i.lines("strayed")) == 1 })
-	canary := i.its("canary")
+	canary := i.ownedID("canary")
 	began := time.Now()
 	fault()
 	i.must(i.Client.Cancel(i.ctx, lost, "no longer wanted"))

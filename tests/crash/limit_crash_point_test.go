@@ -71,7 +71,7 @@ func TestSlotIsReleasedWhenOwnerDiesAsHolderEnds(t *testing.T) {
 			q.must(q.Client.Cancel(q.ctx, id, "not needed any more"))
 			return id
 		}},
-		{"an activity that keeps its slot, of an instance that goes on", work.Booth.Name(), "orchestrator.committed:2", true, func(q *queueing) string {
+		{"an activity that keeps its slot, of an instance that continues", work.Booth.Name(), "orchestrator.committed:2", true, func(q *queueing) string {
 			_, err := client.Start(q.ctx, q.Client, work.Regular, "regular", 0)
 			q.must(err)
 			q.until("the holder is admitted", func() bool { return len(q.lines(work.BoothIn)) == 1 })
@@ -95,10 +95,10 @@ func TestSlotIsReleasedWhenOwnerDiesAsHolderEnds(t *testing.T) {
 			id := c.begin(q)
 			died(t, o)
 			if rec := q.Record(id); rec == nil || rec.Status.Ended() == c.lives {
-				t.Errorf("the crash came at another moment: %+v", rec)
+				t.Errorf("the process died at another point: %+v", rec)
 			}
 			if s := q.stats(c.limit); s.Active != 1 {
-				t.Errorf("the crash came at another moment: %+v", s)
+				t.Errorf("the process died at another point: %+v", s)
 			}
 			q.orchestrator("successor")
 			q.until("the partitions have an owner", func() bool {
@@ -130,7 +130,7 @@ func TestWaiterCancelledAsOwnerDiesIsNotAdmitted(t *testing.T) {
 	q.must(q.Client.Cancel(q.ctx, q.visitorID(work.Places), "not needed any more"))
 	died(t, o)
 	if s := q.stats(work.Booth.Name()); s.QueueLength != 1 {
-		t.Errorf("the crash came at another moment: %+v", s)
+		t.Errorf("the process died at another point: %+v", s)
 	}
 	q.orchestrator("successor")
 	last := q.visitorID(work.Places + 1)

@@ -107,7 +107,7 @@ func (q *queueing) stats(name string) limiter.Stats {
 	}
 	if s.Active > max(work.Places, q.over[name]) && !q.forgot {
 		q.over[name] = s.Active // report it once
-		q.t.Errorf("%s has %d holders, but only %d places", name, s.Active, work.Places)
+		q.t.Errorf("%s has %d holders, want at most %d", name, s.Active, work.Places)
 	}
 	return s
 }
@@ -125,8 +125,8 @@ func (q *queueing) order(name string) []limiter.Waiter {
 func (q *queueing) admitted(in string) (all []string) {
 	q.t.Helper()
 	for _, l := range q.lines(in) {
-		if who := place(l); !slices.Contains(all, who) {
-			all = append(all, who)
+		if ticket := place(l); !slices.Contains(all, ticket) {
+			all = append(all, ticket)
 		}
 	}
 	return all
@@ -193,10 +193,10 @@ func (q *queueing) completed(id string, want int) {
 }
 
 // checkReleased checks that all slots are released soon, and that no call was counted twice.
-func (q *queueing) checkReleased(came map[string]uint64) {
+func (q *queueing) checkReleased(calls map[string]uint64) {
 	q.t.Helper()
 	began := time.Now()
-	for name, n := range came {
+	for name, n := range calls {
 		var s limiter.Stats
 		q.untilStats(name, func(now limiter.Stats) bool {
 			s = now
@@ -215,34 +215,34 @@ func (q *queueing) checkReleased(came map[string]uint64) {
 }
 
 // checkOrder checks from the ledger that no call has overtaken another, and that there were never more holders than slots. All
-// calls before an admitted one were admitted earlier: they hold a slot, have held one, or are on their way with one. So the
-// holders and the calls on their way never exceed the slots.
+// calls before an admitted one were admitted earlier: they hold a slot, have held one, or are about to run with one. So the
+// holders and the calls about to run never exceed the slots.
 func (q *queueing) checkOrder(name, in, out string, as func(limiter.Waiter) string) {
 	q.t.Helper()
 	rank := make(map[string]int)
 	for i, w := range q.orders[name] {
 		rank[as(w)] = i
 	}
-	upTo, come := 0, make(map[string]bool)
-	inside := make(map[string]bool)
+	upTo, admitted := 0, make(map[string]bool)
+	holders := make(map[string]bool)
 	for _, l := range q.lines(in, out) {
-		who := place(l)
+		ticket := place(l)
 		if l[0] == out {
-			delete(inside, who)
+			delete(holders, ticket)
 			continue
 		}
-		inside[who] = true
-		if r, waited := rank[who]; waited {
-			come[who] = true
+		holders[ticket] = true
+		if r, waited := rank[ticket]; waited {
+			admitted[ticket] = true
 			upTo = max(upTo, r+1)
 		}
-		if late := upTo - len(come); len(inside)+late > work.Places {
+		if late := upTo - len(admitted); len(holders)+late > work.Places {
 			q.t.Errorf("%s, waiter %d of %s, was admitted before %d earlier waiters, with the holders %v and %d places",
-				who, rank[who]+1, name, late, slices.Collect(maps.Keys(inside)), work.Places)
+				ticket, rank[ticket]+1, name, late, slices.Collect(maps.Keys(holders)), work.Places)
 			return
 		}
 	}
-	if len(come) != len(rank) {
-		q.t.Errorf("%s: %d had waited, and %d of them were admitted", name, len(rank), len(come))
+	if len(admitted) != len(rank) {
+		q.t.Errorf("%s: %d of %d waiters were admitted", name, len(admitted), len(rank))
 	}
 }

@@ -125,7 +125,7 @@ func TestLimitThatDoesNotAnswerIsRequestedAgain(t *testing.T) {
 	q.visit(id, booths)
 	q.until("it is committed", func() bool { return q.Record(id) != nil })
 	if n := len(q.lines(work.BoothIn)); n > 0 {
-		t.Errorf("%d were admitted by a limit that does not answer", n)
+		t.Errorf("%d were admitted by an unreachable limit", n)
 	}
 	silent.Resume()
 	q.open()

@@ -35,7 +35,7 @@ func TestNATSClusterServerKilledFailsNoClientCall(t *testing.T) {
 	elected := time.Now()
 	a.begin(3)
 	a.end()
-	t.Logf("all had ended %v after the new leader was seen", since(elected))
+	t.Logf("all had ended %v after the election", since(elected))
 	a.started()
 	a.waited()
 

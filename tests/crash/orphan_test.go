@@ -50,7 +50,7 @@ func TestOrphansOfLostTurnsReleaseTheirIDs(t *testing.T) {
 			all := f.settled()
 			for i := range n {
 				if e := all[child(i)]; e.rec.Execution != 2 || e.rec.Origin == orphans[child(i)] {
-					t.Errorf("%s is still the orphan: execution %d, origin %+v", child(i), e.rec.Execution, e.rec.Origin)
+					t.Errorf("%s is the orphan: execution %d, origin %+v", child(i), e.rec.Execution, e.rec.Origin)
 				}
 				f.show(child(i))
 			}

@@ -68,7 +68,7 @@ func (c outageCase) run(t *testing.T) {
 	before := [2]int{len(lines(w)), len(lines(o))}
 	cut := time.Now()
 	c.begin(a, nats, redis)
-	poll.Until(t, within, "everything has failed", func() bool {
+	poll.Until(t, within, "all operations have failed", func() bool {
 		return len(lines(w)) >= before[0]+len(c.worker) && len(lines(o)) >= before[1]+len(c.orchestrator)
 	})
 	began, cpu := time.Now(), [2]time.Duration{w.CPU(), o.CPU()}

@@ -27,7 +27,7 @@ func TestOutboxOfEndedParentIsPublishedAfterNATSOutage(t *testing.T) {
 			f.join()
 			_, err := client.Start(f.ctx, f.Client, work.Late, "late", 1500*time.Millisecond)
 			f.must(err)
-			f.until("the activity of the first child is at work", func() bool { return len(f.lines("began")) == 1 })
+			f.until("the activity of the first child runs", func() bool { return len(f.lines("began")) == 1 })
 			f.nats.Kill()
 			f.untilEnded("late")
 			if killed {
@@ -38,7 +38,7 @@ func TestOutboxOfEndedParentIsPublishedAfterNATSOutage(t *testing.T) {
 				o.Start()
 			}
 			// A published input that is not ingested yet is neither pending nor in an inbox.
-			f.until("there are a parent and two children", func() bool {
+			f.until("a parent and two children exist", func() bool {
 				all, err := f.instances()
 				return err == nil && len(all) == 3
 			})
@@ -74,11 +74,11 @@ func TestEarlyInputsSurviveCrashesUntilStart(t *testing.T) {
 		_, err := conn.PublishInput(ctx, in)
 		f.must(err)
 	}
-	parent := &history.Parent{Instance: "gone", Origin: history.Position{Seq: 1, Time: 1}, Execution: 1, Event: 2, Effect: "effect-of-the-start-00"}
+	parent := &history.Parent{Instance: "absent", Origin: history.Position{Seq: 1, Time: 1}, Execution: 1, Event: 2, Effect: "effect-of-the-start-00"}
 	kept := f.keep(f.redis)
 
-	publish(message.OutInput{Sender: message.SenderOrchestrator, Instance: "taken-back", Kind: message.KindCancel, Of: "effect-of-another-0000", Reason: cancel.LostSelect})
-	publish(message.OutInput{Sender: message.SenderOrchestrator, Instance: "taken-back", Kind: message.KindCancel, Of: parent.Effect, Reason: cancel.ScopeEnded, By: "gone"})
+	publish(message.OutInput{Sender: message.SenderOrchestrator, Instance: "withdrawn", Kind: message.KindCancel, Of: "effect-of-another-0000", Reason: cancel.LostSelect})
+	publish(message.OutInput{Sender: message.SenderOrchestrator, Instance: "withdrawn", Kind: message.KindCancel, Of: parent.Effect, Reason: cancel.ScopeEnded, By: "absent"})
 	f.must(f.Client.Cancel(f.ctx, "greeted", "too early", client.MessageID("cancel")))
 	f.must(client.Send(f.ctx, f.Client, work.Go, "greeted", 1, client.MessageID("go")))
 	visible := func() bool {
@@ -87,7 +87,7 @@ func TestEarlyInputsSurviveCrashesUntilStart(t *testing.T) {
 			if err != nil {
 				return false
 			}
-			if d.Instance == "greeted" || d.Instance == "taken-back" {
+			if d.Instance == "greeted" || d.Instance == "withdrawn" {
 				n++
 			}
 		}
@@ -100,19 +100,19 @@ func TestEarlyInputsSurviveCrashesUntilStart(t *testing.T) {
 	f.until("both wait again", visible)
 	o.Kill()
 	publish(message.OutInput{
-		Sender: message.SenderOrchestrator, Instance: "taken-back", Kind: message.KindStart, Name: work.Nest.Name(), Parent: parent,
+		Sender: message.SenderOrchestrator, Instance: "withdrawn", Kind: message.KindStart, Name: work.Nest.Name(), Parent: parent,
 		Payload: history.Payload{Type: history.TypeJSON, Data: []byte("0")},
 	})
 	_, err = client.Start(f.ctx, f.Client, work.Kid, "greeted", work.Chore{Wait: true})
 	f.must(err)
 	o.Start()
-	f.untilEnded("taken-back")
+	f.untilEnded("withdrawn")
 	f.untilEnded("greeted")
-	if rec := f.Record("taken-back"); rec.Status != record.Cancelled {
+	if rec := f.Record("withdrawn"); rec.Status != record.Cancelled {
 		t.Errorf("the child that was cancelled is %s", rec.Status)
 	}
 	if rec := f.Record("greeted"); rec.Status != record.Completed {
 		t.Errorf("the instance that received an event, and a client's cancellation, before its start is %s", rec.Status)
 	}
-	f.show("taken-back", "greeted")
+	f.show("withdrawn", "greeted")
 }

@@ -29,7 +29,7 @@ func TestPurgedInstancesStayPurgedAfterCrashAndRollback(t *testing.T) {
 			f.untilEnded(id(i))
 		}
 	}
-	gone := func() bool {
+	purged := func() bool {
 		all, err := f.instances()
 		return err == nil && len(all) == 0
 	}
@@ -40,14 +40,14 @@ func TestPurgedInstancesStayPurgedAfterCrashAndRollback(t *testing.T) {
 	for i := range n {
 		go func() { answers <- f.Client.Purge(f.ctx, id(i)) }()
 	}
-	f.until("all are purged, and the clients have a reply", func() bool { return len(answers) == n && gone() })
+	f.until("all are purged, and the clients have a reply", func() bool { return len(answers) == n && purged() })
 	for range n {
-		if err := <-answers; err != nil && !errors.Is(err, client.ErrNotFound) { // the instance was already gone when an owner could reply
+		if err := <-answers; err != nil && !errors.Is(err, client.ErrNotFound) { // the instance had been purged before an owner could reply
 			t.Error(err)
 		}
 	}
 	f.restore(f.redis, kept)
-	f.until("all are purged again", gone)
+	f.until("all are purged again", purged)
 	if f.deaths == 0 {
 		t.Error("no process has died")
 	}

@@ -24,15 +24,15 @@ func (a *harness) shard(instance string) int {
 	return a.cluster.Shard(a.t, redisx.NewSpace(a.Namespace).Part(queue.PartitionOf(instance, a.Partitions)).Owner())
 }
 
-// survives starts fleets and instances, lets something happen to the master of the first shard, starts further instances, and
+// failOver starts fleets and instances, injects a fault into the master of the first shard, starts further instances, and
 // checks that all of them end. It returns the time from the election of the replica to the end of the first of the later
 // instances on that shard.
-func (a *harness) survives(happen func(master *redistest.Server)) time.Duration {
+func (a *harness) failOver(fault func(master *redistest.Server)) time.Duration {
 	a.t.Helper()
 	a.fleets()
 	a.begin(9)
 	a.steps(8)
-	happen(a.cluster.Masters[0])
+	fault(a.cluster.Masters[0])
 	before := len(a.mixed)
 	a.begin(9)
 	elected := a.cluster.AwaitElection(a.t, 0)
@@ -49,14 +49,14 @@ func (a *harness) survives(happen func(master *redistest.Server)) time.Duration 
 
 func TestClusterContinuesWhenMasterDiesAndReplicaIsElected(t *testing.T) {
 	t.Parallel()
-	if after := onCluster(t).survives((*redistest.Server).Kill); after > 10*time.Second {
+	if after := onCluster(t).failOver((*redistest.Server).Kill); after > 10*time.Second {
 		t.Errorf("%v after the election", after)
 	}
 }
 
 func TestClusterContinuesWhenMasterHangsAndReplicaIsElected(t *testing.T) {
 	t.Parallel()
-	if after := onCluster(t).survives((*redistest.Server).Pause); after > 15*time.Second {
+	if after := onCluster(t).failOver((*redistest.Server).Pause); after > 15*time.Second {
 		t.Errorf("%v after the election", after)
 	}
 }
@@ -78,7 +78,7 @@ func (a *harness) waited() {
 	}
 }
 
-func TestFleetStartedWhileRedisLoadsWaits(t *testing.T) {
+func TestFleetStartedWhileRedisLoadsItsKeysWaits(t *testing.T) {
 	t.Parallel()
 	a := newHarness(t, servers{nats: stack.StartNATS(t, bin), redis: redistest.StartLoading(t, 4000)})
 	a.fleets()

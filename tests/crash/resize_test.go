@@ -116,7 +116,7 @@ func (a *resizing) finish() {
 	a.t.Helper()
 	a.process("orchestrator", "last orchestrator")
 	victim := a.process("worker", "last but one worker")
-	poll.Until(a.t, within, "every activity that its first worker never ends has been claimed", func() bool {
+	poll.Until(a.t, within, "every activity of the first worker is claimed", func() bool {
 		return len(a.lines("strayed")) >= (a.started+work.Stages-1-work.StageActivity)/work.Stages
 	})
 	victim.Kill()
@@ -344,7 +344,7 @@ func TestMemberPausedDuringAResizeTakesNoPartition(t *testing.T) {
 		a.untilConsideredDead(o)
 		a.resize(16, "")
 		o.Signal(syscall.SIGCONT)
-		poll.Until(a.t, within, "the member notices", func() bool { return strings.Contains(o.Log(), "partitions resized, restart this process") })
+		poll.Until(a.t, within, "the member detects the resize", func() bool { return strings.Contains(o.Log(), "partitions resized, restart this process") })
 		a.to(16)
 		a.finish()
 	})
@@ -353,7 +353,7 @@ func TestMemberPausedDuringAResizeTakesNoPartition(t *testing.T) {
 // untilConsideredDead waits until the last heartbeat of the only member is so old that the command considers the member dead.
 func (a *resizing) untilConsideredDead(o *stack.Process) {
 	a.t.Helper()
-	poll.Until(a.t, within, "the member is silent for long enough", func() bool {
+	poll.Until(a.t, within, "the last heartbeat of the member is old enough", func() bool {
 		now, err := a.rdb.Time(a.ctx).Result()
 		beats := a.rdb.HVals(a.ctx, redisx.NewSpace(a.Namespace).Members()).Val()
 		if err != nil || len(beats) != 1 || !o.Paused() {

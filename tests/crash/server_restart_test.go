@@ -30,7 +30,7 @@ func (a *harness) steps(n int) {
 	poll.Until(a.t, within, "the workers have run enough steps", func() bool { return len(a.lines("step")) >= n })
 }
 
-func TestNothingIsLostWhenRedisRestartsWithItsLog(t *testing.T) {
+func TestNothingIsLostWhenRedisRestartsFromItsAOF(t *testing.T) {
 	t.Parallel()
 	a := newHarness(t, startDurableServers(t))
 	a.fleets()
@@ -50,9 +50,9 @@ func TestNothingIsLostWhenRedisRestartsFromOldSnapshot(t *testing.T) {
 		steps  int // steps that were run when it is taken
 		after  int // instances that are then only in the stream
 	}{
-		{"in the middle of all", 10, 8, 4},
-		{"before anything was turned", 0, 0, 10},
-		{"nearly at the end", 10, 44, 2},
+		{"during all instances", 10, 8, 4},
+		{"before the first turn", 0, 0, 10},
+		{"shortly before the end", 10, 44, 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -67,7 +67,7 @@ func TestNothingIsLostWhenRedisRestartsFromOldSnapshot(t *testing.T) {
 			saved := a.applied(rdb)
 			a.begin(c.after)
 			a.steps(c.steps + 6)
-			poll.Until(t, within, "more was ingested than the snapshot contains", func() bool { return a.applied(rdb) > saved })
+			poll.Until(t, within, "inputs after the snapshot are ingested", func() bool { return a.applied(rdb) > saved })
 			a.redis.Kill()
 			a.redis.Restart(t)
 			a.begin(2)
@@ -103,7 +103,7 @@ func TestNothingIsLostWhenNATSRestarts(t *testing.T) {
 
 func TestDeletedTasksStreamIsRefilledFromHistory(t *testing.T) {
 	t.Parallel()
-	a := newHarness(t, startServers(t), "PAWL_RECONCILE_INTERVAL=1h") // the loss itself must be noticed
+	a := newHarness(t, startServers(t), "PAWL_RECONCILE_INTERVAL=1h") // the loss itself must be detected
 	a.orchestrator("orchestrator")
 	a.begin(10)
 	js, err := jetstream.New(a.nats.Client())

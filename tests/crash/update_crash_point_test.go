@@ -97,16 +97,16 @@ func (u *updating) send(i int) (err error) {
 	var twin errgroup.Group
 	if i%twinOf == 0 {
 		twin.Go(func() error {
-			_, err := u.ask(i)
+			_, err := u.answer(i)
 			return err
 		})
 	}
-	u.answers[i], err = u.ask(i)
+	u.answers[i], err = u.answer(i)
 	return errors.Join(err, twin.Wait())
 }
 
-// ask sends update i until it has an answer, which is the number of its execution.
-func (u *updating) ask(i int) (int, error) {
+// answer sends update i until it has an answer, which is the number of its execution.
+func (u *updating) answer(i int) (int, error) {
 	return u.request(u.ids[i%len(u.ids)], "u-"+strconv.Itoa(i), i)
 }
 
@@ -147,7 +147,7 @@ func (u *updating) end(rolledBack bool) {
 	u.must(u.sending.Wait())
 	first := slices.Clone(u.answers)
 	u.all(func(i int) (err error) {
-		u.answers[i], err = u.ask(i)
+		u.answers[i], err = u.answer(i)
 		return err
 	})
 	u.answered(u.n)

@@ -15,7 +15,7 @@ import (
 // across a hand-over.
 const resultWithin = 3 * time.Second
 
-// The client does not repeat requests on its own: it receives the result only if the new owner makes it repeat the request.
+// The client does not repeat requests periodically: it receives the result only if the new owner causes a repeat.
 func TestWaitingClientsGetResultsAcrossRollingRestartAndKill(t *testing.T) {
 	t.Parallel()
 	a := newHarnessOf(t, startServers(t), 32)
@@ -81,6 +81,6 @@ func (a *harness) release(what string, n int) {
 	slices.Sort(late)
 	a.t.Logf("%s: results after the ends p50 %v, max %v", what, late[len(late)/2].Round(time.Millisecond), late[len(late)-1].Round(time.Millisecond))
 	if m := late[len(late)-1]; m > resultWithin {
-		a.t.Errorf("%s: a client had the result %v after the end", what, m)
+		a.t.Errorf("%s: a client received the result %v after the end", what, m)
 	}
 }

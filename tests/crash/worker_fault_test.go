@@ -70,7 +70,7 @@ func (a *harness) beats(prefix string, n int) []time.Duration {
 	return took
 }
 
-// Two workers share the queues, and one of them is disconnected. It delays a few tasks until it, or the server, has noticed,
+// Two workers share the queues, and one of them is disconnected. It delays a few tasks until it, or the server, has detected it,
 // and each for at most one AckWait. After that it receives no tasks, its own activity runs on the other worker, and what it
 // does after it is reconnected takes effect once.
 func TestDisconnectedWorkerDelaysFewTasksAndRepeatsNone(t *testing.T) {

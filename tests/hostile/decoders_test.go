@@ -65,7 +65,7 @@ func (j *journal) count(message string) int {
 	return j.lines[message]
 }
 
-// doors is a fleet in this process whose decoders are all reachable by a test.
+// doors is a fleet in this process. A test can reach all of its decoders.
 type doors struct {
 	*stack.Fleet
 	t       *testing.T
@@ -206,7 +206,7 @@ func TestGarbageFailsItsInstanceByNameOrIsSkipped(t *testing.T) {
 		c.send()
 		if c.fails != "" {
 			if f, ok := d.End(within, c.fails).(*history.Failed); !ok || f.Failure.Code != pawl.ErrUndecodable.Code() {
-				t.Errorf("%s: %+v, want that it fails with %s", c.door, f, pawl.ErrUndecodable.Code())
+				t.Errorf("%s: %+v, want failure %s", c.door, f, pawl.ErrUndecodable.Code())
 			}
 		}
 		if c.logged != "" && before == 0 {
@@ -249,7 +249,7 @@ func (d *doors) refuses() {
 		d.t.Fatal(err)
 	}
 	if all, err := d.Client.Workers(d.t.Context()); err != nil || len(all) != 1 {
-		d.t.Errorf("workers: %+v, %v, want the one that exists", all, err)
+		d.t.Errorf("workers: %+v, %v, want one", all, err)
 	}
 	if err := sub.Unsubscribe(); err != nil {
 		d.t.Error(err)

@@ -192,7 +192,7 @@ func (h *harness) approved(ctx context.Context, id string) {
 	})
 }
 
-// unharmed checks that nothing has happened to an instance whose activities are running.
+// unharmed checks that an instance with running activities is unchanged.
 func (h *harness) unharmed(id string) {
 	h.t.Helper()
 	h.only(id, map[history.Kind]int{history.KindStarted: 1, history.KindActivityScheduled: 2})

@@ -299,7 +299,7 @@ func (a *harness) check() {
 		a.Errorf("invariant broken: %s", f)
 	}
 	if seen.Leases != 0 || seen.Stalled != 0 {
-		a.Errorf("%d leases and %d stalled instances are left although everything has ended", seen.Leases, seen.Stalled)
+		a.Errorf("%d leases and %d stalled instances are left although all instances have ended", seen.Leases, seen.Stalled)
 	}
 	for p := range partitions {
 		names, err := a.limits.Scheduled(a.ctx, p)

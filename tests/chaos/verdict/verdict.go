@@ -121,7 +121,7 @@ func Of(e Evidence) (*Verdict, error) {
 	return v, nil
 }
 
-// rotation is the maximum time for which members that are held back use the previous key.
+// rotation is the maximum time for which members that are delayed use the previous key.
 const rotation = 15 * time.Second
 
 // decidedAgain reports whether two runs may belong to the same call, made before and after a rollback, with the payload key
@@ -185,7 +185,7 @@ func (v *Verdict) instance(e Evidence, id string, c *client) (Instance, error) {
 	}
 	switch {
 	case !inst.Exists && accepted:
-		v.Lost = append(v.Lost, id+": its start was accepted, and there is no such instance")
+		v.Lost = append(v.Lost, id+": its start was accepted, and the instance does not exist")
 	case !inst.Exists:
 	case !inst.Ended:
 		v.Stalled = append(v.Stalled, fmt.Sprintf("%s: has not ended, status %s", id, inst.Status))
@@ -229,7 +229,7 @@ func (v *Verdict) activities(id string, inst Instance, ran map[string]bool, reco
 			v.Duplicated = append(v.Duplicated, fmt.Sprintf("%s has %d completions", name, a.Completions))
 		}
 		if a.AfterCancelling > 0 {
-			v.Violations = append(v.Violations, name+" has a completion behind its cancellation")
+			v.Violations = append(v.Violations, name+" has a completion after its cancellation")
 		}
 		if a.Succeeded && !ran[a.Name+a.Key] {
 			v.Violations = append(v.Violations, name+" has completed, and no worker has run it")

@@ -9,7 +9,7 @@ import (
 	"github.com/pawlrun/pawl/tests/chaos/work"
 )
 
-// right returns evidence of one instance of each kind without any mistakes.
+// right returns evidence of one instance of each kind without violations.
 func right() (verdict.Evidence, map[string]*verdict.Instance) {
 	instances := map[string]*verdict.Instance{}
 	var e verdict.Evidence
@@ -44,8 +44,8 @@ func right() (verdict.Evidence, map[string]*verdict.Instance) {
 	return e, instances
 }
 
-// Every kind of mistake is found where it was made, and nowhere else.
-func TestVerdictFindsEveryMistake(t *testing.T) {
+// Every kind of violation is found in its instance, and in no other.
+func TestVerdictFindsEveryViolation(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		mistake func(*verdict.Evidence, map[string]*verdict.Instance)
@@ -61,28 +61,28 @@ func TestVerdictFindsEveryMistake(t *testing.T) {
 		{"two results", func(e *verdict.Evidence, _ map[string]*verdict.Instance) {
 			e.Calls = append(e.Calls, work.Call{ID: "race-c1-00001", Call: work.Result, Outcome: "other"})
 		}, "violation: race-c1-00001: a client received"},
-		{"two right results after a rollback", func(e *verdict.Evidence, _ map[string]*verdict.Instance) {
+		{"two permitted results after a rollback", func(e *verdict.Evidence, _ map[string]*verdict.Instance) {
 			e.Rollback = true
 			e.Calls = append(e.Calls, work.Call{ID: "door-c1-00001", Call: work.Result, Outcome: "rejected"})
 		}, ""},
-		{"what only a rollback explains", func(_ *verdict.Evidence, all map[string]*verdict.Instance) {
+		{"outcome that requires a rollback", func(_ *verdict.Evidence, all map[string]*verdict.Instance) {
 			all["reuse-c1-00001"].Outcome = work.Declined
 		}, "violation: reuse-c1-00001: ended"},
-		{"the same after a rollback", func(e *verdict.Evidence, all map[string]*verdict.Instance) {
+		{"outcome of a rollback, after a rollback", func(e *verdict.Evidence, all map[string]*verdict.Instance) {
 			e.Rollback = true
 			all["reuse-c1-00001"].Outcome = work.Declined
 		}, ""},
 		{"two completions", func(_ *verdict.Evidence, all map[string]*verdict.Instance) {
 			all["chain-c1-00001"].Activities[0].Completions = 2
 		}, "duplicated: chain-c1-00001: activity 2"},
-		{"completion behind a cancellation", func(_ *verdict.Evidence, all map[string]*verdict.Instance) {
+		{"completion after a cancellation", func(_ *verdict.Evidence, all map[string]*verdict.Instance) {
 			all["chain-c1-00001"].Activities[0].AfterCancelling = 1
-		}, "behind its cancellation"},
+		}, "after its cancellation"},
 		{"completion that was never run", func(e *verdict.Evidence, _ map[string]*verdict.Instance) { e.Runs = e.Runs[2:] }, "no worker has run it"},
 		{"clean-up not run", func(_ *verdict.Evidence, all map[string]*verdict.Instance) {
 			all["undo-c1-00001"].Activities = nil
 		}, "did not run the activity of its cancellation"},
-		{"retry of what had completed", func(e *verdict.Evidence, _ map[string]*verdict.Instance) {
+		{"retry repeats a completed activity", func(e *verdict.Evidence, _ map[string]*verdict.Instance) {
 			e.Runs = append(e.Runs, work.Run{What: "step", Instance: "mend-c1-00001", Key: "other", Claim: 1})
 		}, "violation: mend-c1-00001: its retry"},
 		{"call of a turn that was lost, with another payload key", func(e *verdict.Evidence, _ map[string]*verdict.Instance) {

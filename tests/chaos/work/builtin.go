@@ -40,7 +40,7 @@ func number(run *client.Instance[int]) result {
 }
 
 // startSchedule creates a schedule that ends after N firings, one per second. If an earlier attempt has created it and it
-// has already ended, there is nothing to do.
+// has already ended, it does nothing.
 func startSchedule(ctx context.Context, c *client.Client, id string, in Input) (result, error) {
 	err := c.CreateSchedule(ctx, id, client.Schedule{
 		Times:     client.Times{Cron: []string{"@every 1s"}},

@@ -133,7 +133,7 @@ func mail(ctx *pawl.Context, in Input) (string, error) {
 	return strings.Join(got, " "), err
 }
 
-// race cancels an activity that does not end by itself.
+// race cancels an endless activity.
 func race(ctx *pawl.Context, in Input) (string, error) {
 	endless, deadline := Endless.Start(ctx, in.N), pawl.After(ctx, time.Duration(in.N)*50*time.Millisecond)
 	first, err := pawl.Select(ctx, endless, deadline)
@@ -141,7 +141,7 @@ func race(ctx *pawl.Context, in Input) (string, error) {
 		return "", err
 	}
 	if first != deadline {
-		return "", errors.New("an activity that does not end has won")
+		return "", errors.New("an endless activity has won")
 	}
 	return "deadline", nil
 }
@@ -202,7 +202,7 @@ func victim(ctx *pawl.Context, in Input) (string, error) {
 func undo(ctx *pawl.Context, in Input) (string, error) {
 	_, err := Endless.Call(ctx, in.N)
 	if err == nil {
-		return "", errors.New("an activity that does not end has ended")
+		return "", errors.New("an endless activity has ended")
 	}
 	if _, uerr := Undo.Call(pawl.Detach(ctx), in.N); uerr != nil {
 		return "", uerr

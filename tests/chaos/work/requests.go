@@ -46,7 +46,7 @@ func ask(ctx *pawl.Context, in Input) (string, error) {
 			return "", err
 		}
 		if u.Input != n+1 {
-			return fmt.Sprintf("update %d came as number %d", u.Input, n+1), nil
+			return fmt.Sprintf("update %d was received as number %d", u.Input, n+1), nil
 		}
 		if _, err := Step.Call(ctx, u.Input); err != nil {
 			return "", err
@@ -82,7 +82,7 @@ func startAsked(ctx context.Context, c *client.Client, id string, in Input) (res
 	return run.Result, nil
 }
 
-// startHalted pauses and resumes the instance. Either may be too late, because the instance has ended.
+// startHalted pauses and resumes the instance. Either may fail, because the instance has ended.
 func startHalted(ctx context.Context, c *client.Client, id string, in Input) (result, error) {
 	run, err := client.Start(ctx, c, handle("halt"), id, in, client.MessageID("start"))
 	if err != nil {
@@ -162,7 +162,7 @@ func startAgain(ctx context.Context, c *client.Client, id string, in Input) (res
 	}, nil
 }
 
-// known returns a result that is already known, such as the result of an instance that answered a request wrongly.
+// known returns a fixed result, such as that of an instance that answered a request wrongly.
 func known(text string) result {
 	return func(context.Context) (string, error) { return text, nil }
 }

@@ -14,7 +14,7 @@ import (
 //
 //	Household ── Kid (id derived) ── Kid (id given) ── Kid (abandoned, waits for Go) ── Kid (detached)
 //	    │  └──── Nest (loses a Select) ── Nest ── Endless, an activity that is cancelled
-//	    └─ fails to start a Kid whose id is taken; starts Till, detached, when it has all the rest
+//	    └─ fails to start a Kid whose id is taken; finally starts Till, detached
 //	Doomed ───── Nest ── Nest ── Endless;  Kid (abandoned, waits for Go): a client cancels it
 //	Kid, clients ──Noted──▶ Relay (a Kid's note starts it; new execution every third note) ──Noted──▶ Till (every note)
 //	Late ─────── Nest, at once; and Nest, after a while: the end cancels both

@@ -30,7 +30,7 @@ func ChildOf(n int) string { return fmt.Sprintf("moving-child-%d", n) }
 
 // moving returns the number that it received, plus 1,000 for each repeated event that was not recognized.
 func moving(ctx *pawl.Context, n int) (int, error) {
-	var asked *pawl.ReceivedUpdate[int, int]
+	var received *pawl.ReceivedUpdate[int, int]
 	var err error
 	switch n % Stages {
 	case StageTimer:
@@ -42,7 +42,7 @@ func moving(ctx *pawl.Context, n int) (int, error) {
 	case StageChild:
 		_, err = Moving.Call(ctx, 0, pawl.ID(ChildOf(n)))
 	case StageUpdate:
-		asked, err = Ask.Next(ctx).Get(ctx)
+		received, err = Ask.Next(ctx).Get(ctx)
 	case StageNext:
 		return Moving.ContinueAsNew(ctx, n-StageNext)
 	}
@@ -53,8 +53,8 @@ func moving(ctx *pawl.Context, n int) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if asked != nil {
-		if err := asked.Answer(ctx, asked.Input+got); err != nil {
+	if received != nil {
+		if err := received.Answer(ctx, received.Input+got); err != nil {
 			return 0, err
 		}
 	}

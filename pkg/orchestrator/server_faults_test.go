@@ -93,7 +93,7 @@ func TestCodeThatPanicsFailsItsInstanceWithoutRetry(t *testing.T) {
 // Orchestrators join and leave under load. All hand-overs are clean, so no instance waits for a reconciliation.
 func TestHandoversUnderLoadLoseNothingAndDelayNoInstance(t *testing.T) {
 	s := newHarness(t)
-	const instances, steps, moves, look = 24, 20, 4, 10 * time.Second
+	const instances, steps, moves, interval = 24, 20, 4, 10 * time.Second
 	chain := pawl.NewOrchestration[int, int]("chain")
 	do := chain.Do(func(ctx *pawl.Context, n int) (int, error) {
 		for range n {
@@ -111,13 +111,13 @@ func TestHandoversUnderLoadLoseNothingAndDelayNoInstance(t *testing.T) {
 			return doGreet(ctx, in)
 		}
 	}))
-	o := s.orchestrate(orchestrator.Config{ReconcileInterval: look}, do)
+	o := s.orchestrate(orchestrator.Config{ReconcileInterval: interval}, do)
 	for i := range instances {
 		s.start("chain", fmt.Sprint("m-", i), fmt.Sprint(steps))
 	}
 	for range moves {
-		s.until("some go on", func() bool { return s.describe("m-0").Events > 0 })
-		next := s.orchestrate(orchestrator.Config{ReconcileInterval: look}, do)
+		s.until("some continue", func() bool { return s.describe("m-0").Events > 0 })
+		next := s.orchestrate(orchestrator.Config{ReconcileInterval: interval}, do)
 		s.stop(o)
 		o = next
 	}
@@ -130,14 +130,14 @@ func TestHandoversUnderLoadLoseNothingAndDelayNoInstance(t *testing.T) {
 		var last int64
 		for _, e := range s.history(id) {
 			if c, ok := e.(*history.ActivityCompleted); ok {
-				if last != 0 && c.At-last > look.Milliseconds()/2 {
+				if last != 0 && c.At-last > interval.Milliseconds()/2 {
 					late++
 				}
 				last = c.At
 			}
 		}
 	}
-	t.Logf("%d of %d steps took longer than %v", late, instances*steps, look/2)
+	t.Logf("%d of %d steps took longer than %v", late, instances*steps, interval/2)
 	if late > instances/8 {
 		t.Errorf("%d steps waited for a reconciliation", late)
 	}

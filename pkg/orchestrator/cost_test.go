@@ -63,7 +63,7 @@ func countChainOf(t *testing.T, greet pawl.Activity[string, string], most costs,
 		t.Logf("%.2f scripts an activity", got)
 	}
 	if got := float64(s.redisCalls("lrange")-lists) / steps; got > 1.1 { // one as part of each commit
-		t.Errorf("%.2f LRANGE an activity: inboxes are read by themselves", got)
+		t.Errorf("%.2f LRANGE an activity: some inbox reads are not part of a commit", got)
 	}
 	if got := perActivity(s.natsIn() - in); got > most.messages {
 		t.Errorf("%.2f messages into NATS an activity", got)
@@ -116,11 +116,11 @@ func TestTakeoverDoesNotReleaseSlotsAgain(t *testing.T) {
 	s.until("it waits for more", func() bool { return s.describe("l-1").Events == 1+2*steps })
 	s.stop(first)
 	s.orchestrate(orchestrator.Config{ReconcileInterval: 10 * time.Second}, does)
-	asked := s.redisCalls("zscore")
+	before := s.redisCalls("zscore")
 	s.event("more", "l-1", `1`)
 	s.ended("l-1")
-	if n := s.redisCalls("zscore") - asked; n > steps/2 {
-		t.Errorf("limits were called for %d members: every former holder is released again", n)
+	if n := s.redisCalls("zscore") - before; n > steps/2 {
+		t.Errorf("limits were called for %d members: former holders are released again", n)
 	}
 	s.quiet("through")
 }

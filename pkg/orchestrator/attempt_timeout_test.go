@@ -12,26 +12,26 @@ import (
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
-// Trap: a timeout that is counted from the time of the last event, not from that of the turn, fires early. The start of an instance that was
-// accepted while there was no orchestrator is old; each of its attempts, also the second, has its full timeout nevertheless.
+// Trap: a timeout that is counted from the time of the last event instead of the turn fires early. A start that was accepted while no
+// orchestrator ran is old, but each attempt has its full timeout.
 func TestAttemptTimeoutCountsFromTheTurnOfTheAttempt(t *testing.T) {
 	t.Parallel() // mostly waits
 	s := newHarness(t)
 	const limit = 3 * time.Second
 	flaky := pawl.NewActivity[string, string]("flaky")
-	does := hello.Do(func(ctx *pawl.Context, who string) (string, error) {
-		return flaky.Call(ctx, who, pawl.AttemptTimeout(limit), pawl.Retry{Attempts: 2, Initial: time.Millisecond})
+	does := hello.Do(func(ctx *pawl.Context, caller string) (string, error) {
+		return flaky.Call(ctx, caller, pawl.AttemptTimeout(limit), pawl.Retry{Attempts: 2, Initial: time.Millisecond})
 	})
 	s.stop(s.orchestrate(orchestrator.Config{}, does))
 	began := time.Now()
 	s.start("hello", "h", `"x"`)
-	s.until("the limit would be over", func() bool { return time.Since(began) > limit })
+	s.until("the attempt timeout has passed", func() bool { return time.Since(began) > limit })
 	s.orchestrate(orchestrator.Config{}, does)
-	s.work(worker.Config{}, flaky.Do(func(ctx context.Context, who string) (string, error) {
+	s.work(worker.Config{}, flaky.Do(func(ctx context.Context, caller string) (string, error) {
 		if pawl.Info(ctx).Attempt == 1 {
 			return "", errors.New("not yet")
 		}
-		return who, nil
+		return caller, nil
 	}))
 	if d := s.ended("h"); d.Status != "completed" {
 		t.Errorf("%+v", d)

@@ -19,8 +19,8 @@ func TestWaiterWithAFreeSlotIsAdmittedWhenTheRateAllowsIt(t *testing.T) {
 	t.Parallel() // mostly waits
 	s := newHarness(t)
 	limited := pawl.NewActivity[string, string]("limited", pawl.Concurrency(1), pawl.Rate(1, 300*time.Millisecond))
-	s.orchestrate(orchestrator.Config{}, hello.Do(func(ctx *pawl.Context, who string) (string, error) { return limited.Call(ctx, who) }))
-	s.work(worker.Config{Concurrency: 20}, limited.Do(func(_ context.Context, who string) (string, error) { return who, nil }))
+	s.orchestrate(orchestrator.Config{}, hello.Do(func(ctx *pawl.Context, caller string) (string, error) { return limited.Call(ctx, caller) }))
+	s.work(worker.Config{Concurrency: 20}, limited.Do(func(_ context.Context, caller string) (string, error) { return caller, nil }))
 	begin := time.Now()
 	for i := range 20 {
 		s.start("hello", fmt.Sprint("h-", i), `"x"`)
@@ -41,7 +41,7 @@ func TestPolicyLostByRedisIsNoLongerInForce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, held := newHarness(t), newHeldActivity()
 			plain := pawl.NewActivity[string, string]("plain")
-			bind := hello.Do(func(ctx *pawl.Context, who string) (string, error) { return plain.Call(ctx, who) })
+			bind := hello.Do(func(ctx *pawl.Context, caller string) (string, error) { return plain.Call(ctx, caller) })
 			if _, err := s.limits().SetPolicy(s.ctx(), limit.ActionLevel+"plain", history.Policy{Concurrency: 1}); err != nil {
 				t.Fatal(err)
 			}

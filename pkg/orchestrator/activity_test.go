@@ -109,7 +109,7 @@ func TestLoserOfASelectIsCancelledInItsWorkerWithTheReason(t *testing.T) {
 		}
 	}
 	if !seen {
-		t.Fatal("history does not say why")
+		t.Fatal("the history has no reason")
 	}
 }
 

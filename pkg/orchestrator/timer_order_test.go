@@ -13,7 +13,7 @@ import (
 
 // outage runs the instances until they wait, stops the orchestrator, and starts another one after their deadline. In between, before the
 // deadline and while the partitions have no owner, it sends inputs.
-func (s *harness) outage(cfg orchestrator.Config, code pawl.OrchestrationBinding, limit time.Duration, ids []string, meanwhile func(id string)) {
+func (s *harness) outage(cfg orchestrator.Config, code pawl.OrchestrationBinding, limit time.Duration, ids []string, send func(id string)) {
 	s.t.Helper()
 	o := s.orchestrate(cfg, code)
 	began := time.Now()
@@ -26,7 +26,7 @@ func (s *harness) outage(cfg orchestrator.Config, code pawl.OrchestrationBinding
 	}
 	s.stop(o)
 	for _, id := range ids {
-		meanwhile(id)
+		send(id)
 	}
 	if late := time.Since(began); late > limit {
 		s.t.Skipf("the machine took %v", late)
@@ -83,7 +83,7 @@ func TestTimerFiresAfterABacklogOfAnySize(t *testing.T) {
 	}
 }
 
-// A second start that was accepted while the instance was still retained finds it, and begins nothing.
+// A second start that was accepted while the instance was still retained finds it, and starts no other.
 func TestRetentionWaitsForStartsThatWereAcceptedBefore(t *testing.T) {
 	t.Parallel() // mostly waits
 	const kept = 3 * time.Second
@@ -99,7 +99,7 @@ func TestRetentionWaitsForStartsThatWereAcceptedBefore(t *testing.T) {
 	if time.Now().After(over) {
 		t.Skip("the machine is too slow")
 	}
-	s.until("its time is over", func() bool { return time.Now().After(over.Add(100 * time.Millisecond)) })
+	s.until("its retention has passed", func() bool { return time.Now().After(over.Add(100 * time.Millisecond)) })
 	c := counters(t)
 	cfg.Metrics = c.reg
 	s.orchestrate(cfg, code)
@@ -125,7 +125,7 @@ func TestEarlyEventsWaitForAStartThatWasAcceptedInTime(t *testing.T) {
 	}
 }
 
-// A completion whose doorbell was lost exists only in Redis. It was there before the deadline, so it wins.
+// A completion whose doorbell was lost exists only in Redis. It arrived before the deadline, so it wins.
 func TestTimerFiresAfterACompletionWhoseDoorbellWasLost(t *testing.T) {
 	t.Parallel() // mostly waits
 	const limit = 1500 * time.Millisecond

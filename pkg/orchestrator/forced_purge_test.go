@@ -40,7 +40,7 @@ func corruptions(s *harness) map[string]func(p redisx.Part, id string) {
 		"lease of another type":           func(p redisx.Part, id string) { text(p.Lease(id, 1, 2)) },
 		"lease of another effect":         func(p redisx.Part, id string) { s.redis.HSet(s.ctx(), p.Lease(id, 1, 2), "e", "x", "u", "y") },
 		"stalled entry that is no JSON":   func(p redisx.Part, id string) { s.redis.HSet(s.ctx(), p.Stalled(), id, "garbage") },
-		"keys of other executions too":    func(p redisx.Part, id string) { text(p.History(id, 7)); text(p.Lease(id, 7, 9)); text(p.Instance(id)) },
+		"keys of other executions":        func(p redisx.Part, id string) { text(p.History(id, 7)); text(p.Lease(id, 7, 9)); text(p.Instance(id)) },
 	}
 	all["everything of another type"] = func(p redisx.Part, id string) {
 		for _, key := range []string{p.Instance(id), p.History(id, 1), p.Inbox(id), p.Seen(id), p.Reports(id, 1), p.Lease(id, 1, 2)} {
@@ -61,7 +61,7 @@ func TestForcedPurgeRemovesCorruptInstances(t *testing.T) {
 	o := s.orchestrate(orchestrator.Config{}, os...)
 	all := corruptions(s)
 	names := slices.Sorted(maps.Keys(all))
-	ids := s.together(2*len(names) + 1)
+	ids := s.samePartition(2*len(names) + 1)
 	part := s.space.Part(s.conn.PartitionOf(ids[0]))
 	beside, ids := ids[0], ids[1:]
 	s.start("race", beside, `"x"`)
@@ -83,7 +83,7 @@ func TestForcedPurgeRemovesCorruptInstances(t *testing.T) {
 			s.orchestrate(orchestrator.Config{Member: "next"}, os...)
 		}
 		for k, name := range names {
-			s.wiped(c, fmt.Sprintf("%s, %s", name, when), mine[k])
+			s.purgeAndRestart(c, fmt.Sprintf("%s, %s", name, when), mine[k])
 		}
 	}
 	s.event("ping", beside, `"go"`)
@@ -92,8 +92,8 @@ func TestForcedPurgeRemovesCorruptInstances(t *testing.T) {
 	}
 }
 
-// wiped purges an instance by force, and starts another one with its id.
-func (s *harness) wiped(c *client.Client, what, id string) {
+// purgeAndRestart purges an instance by force, and starts another one with its id.
+func (s *harness) purgeAndRestart(c *client.Client, what, id string) {
 	s.t.Helper()
 	ctx, stop := context.WithTimeout(s.ctx(), 15*time.Second)
 	defer stop()

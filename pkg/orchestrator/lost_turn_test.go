@@ -12,8 +12,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/orchestrator"
 )
 
-// forget restores one partition from a copy, as if one of several masters had restarted.
-func (s *harness) forget(partition int, to snapshot) {
+// restorePartition restores one partition from a copy, as if one of several masters had restarted.
+func (s *harness) restorePartition(partition int, to snapshot) {
 	s.t.Helper()
 	prefix := s.space.Part(partition).Prefix()
 	now := s.snapshot()
@@ -52,7 +52,7 @@ func TestChildOfALostTurnIsCancelledByTheTurnThatSchedulesAndCancelsIt(t *testin
 	s.until("the child runs", func() bool { return s.describe("c-1").Status == "running" })
 	s.stop(b)
 	s.publish(message.OutInput{Instance: parent, Kind: message.KindCancel, By: "ops", Text: "enough"})
-	s.forget(s.conn.PartitionOf(parent), before)
+	s.restorePartition(s.conn.PartitionOf(parent), before)
 	c := s.orchestrate(orchestrator.Config{Member: "c"}, bs[0]) // it has no code for the parent, so both inputs of the parent are in its inbox before a turn
 	s.until("both are unread", func() bool { return s.describe(parent).UnreadInputs == 2 })
 	s.stop(c)

@@ -17,26 +17,26 @@ import (
 // Trap: a loop that no operator can end, because its next start is in the inbox before each cancellation and purge.
 func TestLoopOfContinueAsNewCanBeCancelledAndPurged(t *testing.T) {
 	s := newHarness(t)
-	var refused sync.Map // by instance: the code returns the error again when it is replayed, for example for a description
+	var rejected sync.Map // by instance: a replay, for example for a description, returns the error again
 	s.orchestrate(orchestrator.Config{}, counter.Do(func(ctx *pawl.Context, t tally) (int, error) {
 		t.Rounds++
 		n, err := counter.ContinueAsNew(ctx, t)
 		if err != nil {
-			refused.Store(pawl.Instance(ctx).Instance, true)
+			rejected.Store(pawl.Instance(ctx).Instance, true)
 		}
 		return n, err
 	}))
-	for _, id := range []string{"alone", "behind", "purged"} {
+	for _, id := range []string{"alone", "backlog", "purged"} {
 		s.start("counter", id, `{}`)
 		s.until(id+" loops", func() bool { return s.describe(id).Execution > 5 })
 		if id != "alone" { // more than the owner reads from an inbox at once
 			for range 400 {
 				s.conn.PublishInputAsync(message.OutInput{Instance: id, Kind: message.KindEvent, Name: "add"}, func(uint64, error) {})
 			}
-			s.until("the events are there", func() bool { return s.describe(id).UnreadInputs >= 400 })
+			s.until("the events have arrived", func() bool { return s.describe(id).UnreadInputs >= 400 })
 		}
 	}
-	for _, id := range []string{"alone", "behind"} {
+	for _, id := range []string{"alone", "backlog"} {
 		s.publish(message.OutInput{Instance: id, Kind: message.KindCancel, By: "ops", Text: "enough"})
 		s.until("it ends", func() bool { // a description would run the code on a replica
 			rec, err := s.store.Record(s.ctx(), s.conn.PartitionOf(id), id)
@@ -50,13 +50,13 @@ func TestLoopOfContinueAsNewCanBeCancelledAndPurged(t *testing.T) {
 			t.Errorf("%s began as %+v", id, e)
 		}
 	}
-	for id, want := range map[string]bool{"alone": true, "behind": true, "purged": false} {
-		if _, got := refused.Load(id); got != want {
+	for id, want := range map[string]bool{"alone": true, "backlog": true, "purged": false} {
+		if _, got := rejected.Load(id); got != want {
 			t.Errorf("%s: the code got the error: %v, want %v", id, got, want)
 		}
 	}
 	s.publish(message.OutInput{Instance: "purged", Kind: message.KindPurge, Force: true})
-	s.until("it is gone", func() bool { return s.describe("purged").Status == "" })
+	s.until("it is purged", func() bool { return s.describe("purged").Status == "" })
 }
 
 // The rate at which an instance begins executions is limited; its neighbors do not wait for it.
@@ -69,10 +69,10 @@ func TestExecutionsOfOneInstanceArePaced(t *testing.T) {
 		}
 		return counter.ContinueAsNew(ctx, t)
 	}))
-	ids := s.together(2)
+	ids := s.samePartition(2)
 	begun := time.Now()
 	s.start("counter", ids[0], `{}`)
-	s.until("it is paced", func() bool { return c.get("pawl_orchestrator_executions_paced_total") > 2 })
+	s.until("its executions are paced", func() bool { return c.get("pawl_orchestrator_executions_paced_total") > 2 })
 	s.start("counter", ids[1], `{"Count":1}`)
 	if d := s.ended(ids[1]); d.Status != "completed" {
 		t.Errorf("%+v", d)
@@ -84,7 +84,7 @@ func TestExecutionsOfOneInstanceArePaced(t *testing.T) {
 	s.ended(ids[0])
 }
 
-// Trap: abandoned code spins for as long as the process lives.
+// Trap: abandoned code spins until the process ends.
 func TestAbandonedCodeEndsAtItsNextCall(t *testing.T) {
 	for name, spin := range map[string]func(*pawl.Context){
 		"Sleep":   func(ctx *pawl.Context) { _ = pawl.Sleep(ctx, 0) },
@@ -104,7 +104,7 @@ func TestAbandonedCodeEndsAtItsNextCall(t *testing.T) {
 				}
 			}))
 			s.start("hello", "h-1", `"x"`)
-			s.until("all of it has left", func() bool { return begun.Load() > 0 && left.Load() == begun.Load() })
+			s.until("all of its goroutines have ended", func() bool { return begun.Load() > 0 && left.Load() == begun.Load() })
 		})
 	}
 }

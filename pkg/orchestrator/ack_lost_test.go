@@ -10,9 +10,9 @@ import (
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
-// Redis loses the end of an activity while its owner and its worker are running. The restored claim would
+// Redis loses the acknowledgement of an activity while its owner and its worker are running. The restored claim would
 // last for a minute, and the next reconciliation is in an hour.
-func TestActivityWhoseAckWasLostDoesNotWaitForItsLease(t *testing.T) {
+func TestActivityWhoseAckRedisLostDoesNotWaitForItsLease(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		ingest bool // an input was lost as well
@@ -29,7 +29,7 @@ func TestActivityWhoseAckWasLostDoesNotWaitForItsLease(t *testing.T) {
 				<-release
 				return doGreet(ctx, name)
 			}))
-			ids := s.together(2)
+			ids := s.samePartition(2)
 			s.start("hello", ids[0], `"you"`)
 			<-began
 			before := s.snapshot()

@@ -35,8 +35,8 @@ func (c counted) get(name string) float64 {
 	return 0
 }
 
-// together returns n ids of one partition.
-func (s *harness) together(n int) []string {
+// samePartition returns n ids of one partition.
+func (s *harness) samePartition(n int) []string {
 	part := s.conn.PartitionOf("first")
 	out := []string{"first"}
 	for i := 0; len(out) < n; i++ {
