@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -215,18 +216,21 @@ func everyScreenPasses(h *harness, b *browser) {
 }
 
 // click waits until an element can be reached by a pointer, and clicks on it in the same step of the browser, because a live
-// page may replace the element between two steps.
+// page may replace the element between two steps. A click that opens another page may take the answer of its step with it, so the tab
+// remembers the click.
 func click(css string) chromedp.Action[chromedp.Void] {
-	js := fmt.Sprintf(`(css => {
+	js := fmt.Sprintf(`((css, number) => {
+		if (sessionStorage.getItem("clicked") === number) return true
 		const e = document.querySelector(css)
 		if (!e || !e.checkVisibility()) return false
 		e.scrollIntoView({block: "center", behavior: "instant"})
 		const r = e.getClientRects()[0], top = r && document.elementFromPoint(r.left + r.width / 2, r.top + r.height / 2)
 		if (!top || !e.contains(top)) return false
 		for (const type of ["pointerdown", "pointerup"]) e.dispatchEvent(new PointerEvent(type, {bubbles: true, cancelable: true}))
+		sessionStorage.setItem("clicked", number)
 		e.click()
 		return true
-	})(%q)`, css)
+	})(%q, "%d")`, css, clicks.Add(1))
 	return func(ctx context.Context, page *chromedp.Target) (void chromedp.Void, _ error) {
 		for {
 			clicked, err := chromedp.Evaluate[bool](js)(ctx, page)
@@ -241,6 +245,8 @@ func click(css string) chromedp.Action[chromedp.Void] {
 		}
 	}
 }
+
+var clicks atomic.Int64
 
 func visible(css string) chromedp.Action[chromedp.Void] {
 	return chromedp.WaitVisible(chromedp.CSS(css))
