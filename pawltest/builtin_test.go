@@ -48,7 +48,7 @@ func office(tb testing.TB, ran map[string]int) *pawltest.Env {
 	}))
 }
 
-// Tests that share a slice of bindings must not write into each other's.
+// Parallel tests may share a slice of bindings.
 func TestEnvDoesNotWriteIntoTheBindingsOfItsCaller(t *testing.T) {
 	t.Parallel()
 	shared := make([]pawl.Binding, 8)
@@ -216,7 +216,7 @@ func TestInvalidOperationFailsTheTest(t *testing.T) {
 		"import of":  func(m pawltest.Moment) { m.Import([]byte("{}")) },
 		"job of":     func(m pawltest.Moment) { m.RunJob(&client.Job{}) },
 	} {
-		if output := attempt(t, func(tb testing.TB) { do(office(tb, nil).BeforeStart().To("s")) }); !strings.Contains(output, what) {
+		if output := outputOf(t, func(tb testing.TB) { do(office(tb, nil).BeforeStart().To("s")) }); !strings.Contains(output, what) {
 			t.Errorf("%s: %q", what, output)
 		}
 	}
@@ -226,10 +226,10 @@ func TestBatchReachesStalledInstances(t *testing.T) {
 	env := pawltest.New(t, counter.Do(func(ctx *pawl.Context, n int) (int, error) {
 		return counter.ContinueAsNew(ctx, n, pawl.Version("2"))
 	}, pawl.Version("1")), report.Do(func(ctx *pawl.Context, _ string) (string, error) { return signed.Receive(ctx) }))
-	pawltest.Start(env.At(time.Minute).To("c-1"), counter, 1) // no code has its version 2
+	pawltest.Start(env.At(time.Minute).To("c-1"), counter, 1) // version 2 is not bound
 	pawltest.Start(env.At(time.Minute).To("r-1"), report, "north")
 	env.At(time.Hour).To("b-1").StartBatch(client.Batch{Verb: client.BatchTerminate, Where: "stalled = true"})
-	env.At(2 * time.Hour).Deploy(counter.Do(func(_ *pawl.Context, n int) (int, error) { return n, nil }, pawl.Version("2"))) // too late
+	env.At(2 * time.Hour).Deploy(counter.Do(func(_ *pawl.Context, n int) (int, error) { return n, nil }, pawl.Version("2"))) // after the batch
 	env.Advance(2 * time.Hour)
 	if b := env.Batch("b-1"); b.Sent != 1 {
 		t.Errorf("%+v", b)

@@ -203,7 +203,7 @@ func TestFakeAndScriptReplaceAChild(t *testing.T) {
 }
 
 func TestUnboundChildFailsTheTestByName(t *testing.T) {
-	output := attempt(t, func(tb testing.TB) { _, _ = pawltest.Run(pawltest.New(tb, calling(pawl.ID("c-1"))), parent, "x") })
+	output := outputOf(t, func(tb testing.TB) { _, _ = pawltest.Run(pawltest.New(tb, calling(pawl.ID("c-1"))), parent, "x") })
 	wantText(t, output, "instance c-1 is of orchestration child, which is neither bound nor faked")
 }
 
@@ -232,7 +232,7 @@ func TestDetachedStartRunsInTheEnvIfItsCodeIsBoundAndIsRecordedOtherwise(t *test
 }
 
 func TestDivergenceOfAChildFailsTheTestByName(t *testing.T) {
-	output := attempt(t, func(tb testing.TB) {
+	output := outputOf(t, func(tb testing.TB) {
 		calls := 0
 		_, _ = pawltest.Run(pawltest.New(tb, mail.Do(send), calling(pawl.ID("c-1")), child.Do(func(ctx *pawl.Context, _ string) (string, error) {
 			calls++
@@ -243,7 +243,7 @@ func TestDivergenceOfAChildFailsTheTestByName(t *testing.T) {
 }
 
 func TestDeadlockOfParentAndChildShowsBothHistories(t *testing.T) {
-	output := attempt(t, func(tb testing.TB) {
+	output := outputOf(t, func(tb testing.TB) {
 		_, _ = pawltest.Run(pawltest.New(tb, calling(pawl.ID("c-1")), child.Do(func(ctx *pawl.Context, _ string) (string, error) {
 			return answered.Receive(ctx)
 		})), parent, "x")
@@ -259,7 +259,7 @@ func TestReadingAnUnknownInstanceOrExecutionFailsTheTest(t *testing.T) {
 		"instance c-1 has not ended":                   func(e *pawltest.Env) { _, _ = pawltest.Result(e.Of("c-1"), child) },
 		"an Env runs one instance once; make another":  func(e *pawltest.Env) { _, _ = pawltest.Run(e, parent, "x") },
 	} {
-		output := attempt(t, func(tb testing.TB) {
+		output := outputOf(t, func(tb testing.TB) {
 			env := pawltest.New(tb, mail.Do(send), child.Do(mailing), parent.Do(func(ctx *pawl.Context, in string) (string, error) {
 				child.Start(ctx, in, pawl.ID("c-1"), pawl.Abandon())
 				return "", nil
@@ -270,9 +270,9 @@ func TestReadingAnUnknownInstanceOrExecutionFailsTheTest(t *testing.T) {
 		})
 		wantText(t, output, want)
 	}
-	output := attempt(t, func(tb testing.TB) { pawltest.New(tb).History() })
+	output := outputOf(t, func(tb testing.TB) { pawltest.New(tb).History() })
 	wantText(t, output, "nothing has run yet")
-	output = attempt(t, func(tb testing.TB) {
+	output = outputOf(t, func(tb testing.TB) {
 		env := pawltest.New(tb, mail.Do(send), child.Do(mailing))
 		env.Advance(time.Hour) // without an instance under test
 		_, _ = pawltest.Run(env, child, "x")
@@ -301,7 +301,7 @@ func TestChildCancelledInTheTurnThatStartsItBeginsAndIsCancelled(t *testing.T) {
 func TestChildIsReplayedAfterEachOfItsTurnsLikeItsParent(t *testing.T) {
 	for _, c := range []struct {
 		plan func(*pawltest.Env)
-		want int // runs of the child's code: one more for each crash and for each of the two checks at the end
+		want int // runs of the child's code: one per crash and per check at the end, in addition to the first
 	}{
 		{func(*pawltest.Env) {}, 1 + 1 + 2},
 		{func(e *pawltest.Env) { e.CrashAfter() }, 1 + 2},

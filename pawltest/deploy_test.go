@@ -74,13 +74,13 @@ func TestDetachedStartBeginsWhenItsCodeIsDeployed(t *testing.T) {
 }
 
 func TestUnboundVersionFailsTheTestWithTheBoundOnes(t *testing.T) {
-	output := attempt(t, func(tb testing.TB) {
+	output := outputOf(t, func(tb testing.TB) {
 		env := pawltest.New(tb, version("1"), version("2"))
 		env.Version("3")
 		_, _ = pawltest.Run(env, child, "x")
 	})
 	wantText(t, output, `instance test is of orchestration child, version "3", which is not bound; bound are ["2" "1"]`)
-	output = attempt(t, func(tb testing.TB) {
+	output = outputOf(t, func(tb testing.TB) {
 		env := pawltest.New(tb, version("1"))
 		env.Version("3")
 		env.AfterTurn(9).Deploy(version("3"))
@@ -148,7 +148,7 @@ func TestPatchFitsAfterEveryTurnOfTheOldCode(t *testing.T) {
 }
 
 func TestChangeWithoutAPatchDiverges(t *testing.T) {
-	output := attempt(t, func(tb testing.TB) {
+	output := outputOf(t, func(tb testing.TB) {
 		env := pawltest.New(tb, child.Do(before), mail.Do(send))
 		env.At(36 * time.Hour).Deploy(child.Do(func(ctx *pawl.Context, _ string) (string, error) { return mail.Call(ctx, 0) }))
 		_, _ = pawltest.Run(env, child, "x")
@@ -181,6 +181,6 @@ func TestHistoryIsReplayedWithItsRecordedVersion(t *testing.T) {
 	newer := child.Do(func(*pawl.Context, string) (string, error) { return "at once", nil }, pawl.Version("2"))
 	pawltest.Replay(t, env.Export(), newer, version("1"))
 	pawltest.EveryPrefix(t, env.Export(), newer, version("1"))
-	output := attempt(t, func(tb testing.TB) { pawltest.Replay(tb, env.Export(), newer) })
+	output := outputOf(t, func(tb testing.TB) { pawltest.Replay(tb, env.Export(), newer) })
 	wantText(t, output, `orchestration child, version "1", and the bindings have only ["2"]`)
 }

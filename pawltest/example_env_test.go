@@ -34,7 +34,7 @@ func ExampleEnv_Advance() {
 	// Output: no answer <nil>
 }
 
-// A test that goes through all turns finds the one at which something must not happen.
+// A loop over all turns finds the turn after which a cancellation is not handled.
 func ExampleEnv_AfterTurn() {
 	for turn := 1; ; turn++ {
 		env := pawltest.New(tb, inviteBinding, mailBinding)
@@ -93,7 +93,7 @@ func ExampleEnv_Blocked() {
 	// 2026-01-01 00:00:00
 }
 
-// By default the process dies after every turn, so that the code is replayed each time.
+// By default the process crashes after every turn, so that the code is replayed each time.
 func ExampleEnv_CrashAfter() {
 	runs := 0
 	env := pawltest.New(tb, mailBinding, invite.Do(func(ctx *pawl.Context, guest string) (string, error) {

@@ -41,7 +41,7 @@ func despatchOne(ctx *pawl.Context, id string) (string, error) {
 
 func printed(_ context.Context, id string) (string, error) { return "label of " + id, nil }
 
-// press prints copies, all at once, and returns the outcome of each and its time in minutes after the start.
+// press prints all copies concurrently, and returns the outcome and the end of each in minutes after the start.
 func press(opts ...pawl.ActivityOption) (pawl.Orchestration[[]order, []string], pawl.Activity[order, string], []pawl.Binding) {
 	all, one := pawl.NewOrchestration[[]order, []string]("press"), pawl.NewActivity[order, string]("print", opts...)
 	return all, one, []pawl.Binding{one.Do(func(_ context.Context, o order) (string, error) { return o.ID, nil }), all.Do(func(ctx *pawl.Context, os []order) ([]string, error) {

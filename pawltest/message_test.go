@@ -55,7 +55,7 @@ func TestEventWaitsADayForAnInstanceThatStartsLater(t *testing.T) {
 	}
 }
 
-func TestSentMessagesAreThoseOfInstancesToTheOutside(t *testing.T) {
+func TestSentReturnsMessagesToInstancesOutsideTheEnv(t *testing.T) {
 	env := pawltest.New(t, adding("outside"))
 	pawltest.Send(env.At(0).To("outside"), add, 99)
 	if _, err := pawltest.Run(env, parent, "x"); err != nil {

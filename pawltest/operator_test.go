@@ -185,7 +185,7 @@ func TestOperatorTerminatesRetriesRewindsAndPurges(t *testing.T) {
 	}
 	env.WantLines("ActivityCompleted of 2", "Rewound", "Completed")
 
-	output := attempt(t, func(tb testing.TB) {
+	output := outputOf(t, func(tb testing.TB) {
 		env := reminders(tb)
 		env.At(time.Hour).Resume("Ada", "")
 		_, _ = pawltest.Run(env, remind, 1)

@@ -149,8 +149,8 @@ func TestFakeReplacesABinding(t *testing.T) {
 	}
 }
 
-// attempt runs fn on a testing.TB that records how it fails, and returns its output.
-func attempt(t *testing.T, fn func(tb testing.TB)) string {
+// outputOf runs fn with a testing.TB that records its failures, and returns its output.
+func outputOf(t *testing.T, fn func(tb testing.TB)) string {
 	t.Helper()
 	r := &recorder{TB: t}
 	done := make(chan struct{})
@@ -179,7 +179,7 @@ func TestDivergenceFailsTheTestAfterItsTurn(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			output := attempt(t, func(tb testing.TB) {
+			output := outputOf(t, func(tb testing.TB) {
 				calls := 0
 				env := pawltest.New(tb, mail.Do(send), remind.Do(func(ctx *pawl.Context, _ int) (string, error) {
 					return "", code(ctx, &calls)
@@ -192,7 +192,7 @@ func TestDivergenceFailsTheTestAfterItsTurn(t *testing.T) {
 }
 
 func TestEndlessWaitFailsTheTestAndShowsTheHistory(t *testing.T) {
-	output := attempt(t, func(tb testing.TB) {
+	output := outputOf(t, func(tb testing.TB) {
 		env := reminders(tb)
 		env.Fake(mail.Do(send))
 		_, _ = pawltest.Run(pawltest.New(tb, remind.Do(func(ctx *pawl.Context, _ int) (string, error) {
@@ -203,7 +203,7 @@ func TestEndlessWaitFailsTheTestAndShowsTheHistory(t *testing.T) {
 }
 
 func TestUnboundActivityFailsTheTestByName(t *testing.T) {
-	output := attempt(t, func(tb testing.TB) { _, _ = pawltest.Run(pawltest.New(tb, remind.Do(reminder)), remind, 1) })
+	output := outputOf(t, func(tb testing.TB) { _, _ = pawltest.Run(pawltest.New(tb, remind.Do(reminder)), remind, 1) })
 	wantText(t, output, "activity mail is neither bound nor faked")
 }
 
@@ -213,14 +213,14 @@ func TestUnexpectedHistoryIsShownWithTheLineThatDiffers(t *testing.T) {
 		"1 0s Started remind 0 by test":                                  "goes on with",
 		"1 0s Started remind 0 by test\n2 0s Completed \"no answer\"\n3": "ends before",
 	} {
-		output := attempt(t, func(tb testing.TB) {
+		output := outputOf(t, func(tb testing.TB) {
 			env := reminders(tb)
 			_, _ = pawltest.Run(env, remind, 0)
 			env.WantHistory(want)
 		})
 		wantText(t, output, text)
 	}
-	output := attempt(t, func(tb testing.TB) {
+	output := outputOf(t, func(tb testing.TB) {
 		env := reminders(tb)
 		_, _ = pawltest.Run(env, remind, 0)
 		env.WantLines("Completed", "Started")
@@ -236,7 +236,7 @@ func TestCrashesHappenAfterTheRequestedTurns(t *testing.T) {
 	}
 	for _, c := range []struct {
 		plan func(*pawltest.Env)
-		want int // runs of the code: one more for each crash and for each of the two checks at the end
+		want int // runs of the code: one per crash and per check at the end, in addition to the first
 	}{
 		{func(e *pawltest.Env) { e.CrashAfter() }, 3},
 		{func(e *pawltest.Env) { e.CrashAfter(2, 4) }, 5},

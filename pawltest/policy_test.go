@@ -89,7 +89,7 @@ func TestOperatorRetriesFromTheStart(t *testing.T) {
 }
 
 func TestInvalidPolicyFailsTheTest(t *testing.T) {
-	output := attempt(t, func(tb testing.TB) {
+	output := outputOf(t, func(tb testing.TB) {
 		env := reminders(tb)
 		env.At(time.Hour).SetPolicy("action:mail", history.Policy{Paused: true})
 		_, _ = pawltest.Run(env, remind, 3)

@@ -45,8 +45,7 @@ func TestPollReceivesEverythingOfItsInstant(t *testing.T) {
 	}
 }
 
-// An instance that sends five events in one turn is one sender: the receiver sees all of them, or the end of an activity that was due
-// before.
+// The poll includes all five events that the other instance sends in one turn.
 func TestPollReceivesWhatAnotherInstanceSentAtItsInstant(t *testing.T) {
 	sender := pawl.NewOrchestration[int, int]("sender")
 	env := pawltest.New(t, counter.Do(fold), sender.Do(func(ctx *pawl.Context, _ int) (int, error) {
@@ -63,7 +62,7 @@ func TestPollReceivesWhatAnotherInstanceSentAtItsInstant(t *testing.T) {
 	}
 }
 
-// Work that a turn schedules cannot have ended in the same turn, however quick it is.
+// An activity that a turn schedules cannot end in the same turn, however short it is.
 func TestPollDoesNotReceiveWhatItsOwnTurnScheduled(t *testing.T) {
 	work := pawl.NewActivity[int, int]("work")
 	env := pawltest.New(t, work.Do(double), counter.Do(func(ctx *pawl.Context, n int) (int, error) {

@@ -111,13 +111,13 @@ func TestChangedCodeDivergesFromAnExportedHistory(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, check := range []func(testing.TB, []byte, ...pawl.Binding){pawltest.Replay, pawltest.EveryPrefix} {
-				wantText(t, attempt(t, func(tb testing.TB) { check(tb, exported, ship.Do(c.code)) }), c.want, "SideEffectRecorded")
+				wantText(t, outputOf(t, func(tb testing.TB) { check(tb, exported, ship.Do(c.code)) }), c.want, "SideEffectRecorded")
 			}
 		})
 	}
-	output := attempt(t, func(tb testing.TB) { pawltest.Replay(tb, exported) })
+	output := outputOf(t, func(tb testing.TB) { pawltest.Replay(tb, exported) })
 	wantText(t, output, "orchestration ship", "not among the bindings")
-	output = attempt(t, func(tb testing.TB) { pawltest.Replay(tb, nil, ship.Do(shipping)) })
+	output = outputOf(t, func(tb testing.TB) { pawltest.Replay(tb, nil, ship.Do(shipping)) })
 	wantText(t, output, "empty")
 }
 
@@ -136,6 +136,6 @@ func TestPrefixesDetectCodeThatOnlyFitsTheWholeHistory(t *testing.T) {
 	}
 	half := strings.Join(strings.SplitAfter(string(env.Export()), "\n")[:6], "")
 	pawltest.Replay(t, []byte(half), remind.Do(code))
-	output := attempt(t, func(tb testing.TB) { pawltest.EveryPrefix(tb, env.Export(), remind.Do(code)) })
+	output := outputOf(t, func(tb testing.TB) { pawltest.EveryPrefix(tb, env.Export(), remind.Do(code)) })
 	wantText(t, output, "diverges at event", "Completed")
 }

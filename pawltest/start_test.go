@@ -15,15 +15,15 @@ var (
 	ring    = pawl.NewEvent[string]("ring")
 )
 
-// tellTime waits for an event, and returns it with the time at which the instance began.
-func tellTime(ctx *pawl.Context, _ string) (string, error) {
+// startTime waits for an event, and returns it with the time at which the instance began.
+func startTime(ctx *pawl.Context, _ string) (string, error) {
 	began := pawl.Now(ctx)
 	v, err := ring.Receive(ctx)
 	return fmt.Sprint(began.Format(time.TimeOnly), " ", v), err
 }
 
 func TestDelayedStartBeginsAtItsTime(t *testing.T) {
-	env := pawltest.New(t, clocked.Do(tellTime))
+	env := pawltest.New(t, clocked.Do(startTime))
 	env.StartWith(pawltest.After(90 * time.Minute))
 	pawltest.Send(env.At(time.Hour), ring, "early")
 	env.At(30 * time.Minute).Crash()
@@ -33,7 +33,7 @@ func TestDelayedStartBeginsAtItsTime(t *testing.T) {
 }
 
 func TestRunTimeoutIsTheEndOfTheRun(t *testing.T) {
-	env := pawltest.New(t, clocked.Do(tellTime))
+	env := pawltest.New(t, clocked.Do(startTime))
 	env.StartWith(pawltest.After(time.Hour), pawltest.RunTimeout(10*time.Minute))
 	_, err := pawltest.Run(env, clocked, "")
 	if at := env.Now(); !errors.Is(err, pawl.ErrRunTimeout) || at.Format(time.TimeOnly) != "01:10:00" {
@@ -53,7 +53,7 @@ func TestCancelledDelayedStartRunsNoCode(t *testing.T) {
 }
 
 func TestStartThatTerminatesReplacesARunningInstance(t *testing.T) {
-	env := pawltest.New(t, clocked.Do(tellTime), counter.Do(func(ctx *pawl.Context, n int) (int, error) {
+	env := pawltest.New(t, clocked.Do(startTime), counter.Do(func(ctx *pawl.Context, n int) (int, error) {
 		if n == 1 {
 			return n, pawl.Sleep(ctx, 10*time.Hour)
 		}
@@ -72,7 +72,7 @@ func TestStartThatTerminatesReplacesARunningInstance(t *testing.T) {
 }
 
 func TestStartAfterFailureReplacesOnlyAFailure(t *testing.T) {
-	env := pawltest.New(t, clocked.Do(tellTime), counter.Do(func(_ *pawl.Context, n int) (int, error) {
+	env := pawltest.New(t, clocked.Do(startTime), counter.Do(func(_ *pawl.Context, n int) (int, error) {
 		if n == 1 {
 			return 0, errFull
 		}

@@ -7,7 +7,7 @@ import (
 	"github.com/pawlrun/pawl/internal/record"
 )
 
-// A change names what an instance may have had before, so that it reaches watchers of that value. An instance that begins had nothing.
+// A change names the values that an instance may have had before, so that watchers of those values receive it. A new instance had none.
 func TestChangeNamesTheFieldsWhoseValuesWereReplaced(t *testing.T) {
 	tenant, items := record.Entry{Field: "tenant", Value: "acme"}, record.Entry{Field: "items", Value: "5", Numeric: true}
 	code := record.Entry{Field: "code", Value: "x"}

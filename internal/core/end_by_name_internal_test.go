@@ -8,7 +8,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// The commit of an end that no code has decided may be refused, or its fate be unknown: until it is confirmed the state is the store's.
+// The commit of an end that the code did not decide may be rejected, or its outcome may be unknown. Until it is confirmed, memory keeps the
+// stored state.
 func TestEndByNameKeepsTheStateUntilItsCommitIsConfirmed(t *testing.T) {
 	now := time.UnixMilli(1_000)
 	o := New(Config{ReconcileInterval: time.Second}, TenureStart{Heads: "h."}, now)

@@ -10,7 +10,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// elsewherePrograms are the orchestrations of another process.
+// elsewherePrograms returns the orchestrations of the other process.
 func elsewherePrograms() (*author.Registry, error) {
 	shipped, reserve := pawl.NewEvent[string]("shipped"), pawl.NewActivity[string, string]("reserve")
 	approve := pawl.NewUpdate[string, string]("approve")
@@ -27,7 +27,7 @@ func elsewherePrograms() (*author.Registry, error) {
 	return author.NewRegistry(remote, bounded)
 }
 
-// findCode is the answer of the other process to a search.
+// findCode returns the answer of the other process to a search.
 func (x *interaction) findCode(n core.CodeName, how string) *core.FoundCode {
 	programs, err := elsewherePrograms()
 	if err != nil {
@@ -40,7 +40,7 @@ func (x *interaction) findCode(n core.CodeName, how string) *core.FoundCode {
 	return &core.FoundCode{Version: b.Version, Declared: b.Declared}
 }
 
-// turnElsewhere has the other process decide a turn, with the messages that go to and fro. It keeps nothing in memory.
+// turnElsewhere runs a turn in the other process, through the encoded request and answer. That process keeps no code in memory.
 func (x *interaction) turnElsewhere(id string, g *core.Given, how string) *core.Decided {
 	if how == "missing" {
 		return &core.Decided{Missing: "the process that has " + g.Name + " has not answered"}

@@ -17,7 +17,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// interactionPrograms are the orchestrations of the interactions.
+// interactionPrograms returns the orchestrations of the interactions.
 func interactionPrograms() (*author.Registry, error) {
 	reserve, shipped := pawl.NewActivity[string, string]("reserve"), pawl.NewEvent[string]("shipped")
 	handle := pawl.NewOrchestration[string, string]("fulfil")
@@ -102,15 +102,15 @@ func interactionPrograms() (*author.Registry, error) {
 	return author.NewRegistry[author.Binding](fulfil, await, parent, bounded, nap, sweep, ask, ship, tidy, kept, broadcast, undo, again, pair)
 }
 
-// stored is what the store of an interaction has of an instance.
+// stored is the stored state of an instance.
 type stored struct {
 	rec    *record.Record
 	events []history.Event
 	inbox  [][]byte
 }
 
-// rollBack keeps the state of the store, or has the store have that which was kept. Inputs stay in the stream, and the number of commits
-// goes on from the one that was kept.
+// rollBack saves the state of the store, or restores the saved state. The stream keeps its inputs, and the number of commits continues from
+// the saved one.
 func (x *interaction) rollBack(save bool) []string {
 	from := x.saved
 	if save {
@@ -155,7 +155,7 @@ func (s *stored) head() string {
 	return s.rec.Head
 }
 
-// importOf imports the history of an instance of fulfil, which has completed, or whose activity runs.
+// importOf returns an import of an instance of fulfil that has completed, or whose activity is running.
 func (x *interaction) importOf(id string, completed bool) message.Input {
 	events := []history.Event{
 		&history.Started{Name: "fulfil", Payload: history.Payload{Type: history.TypeJSON, Data: []byte(`"x"`)}, Origin: history.Position{Seq: 700, Time: 7}, Execution: 3},
@@ -181,7 +181,7 @@ func (x *interaction) importOf(id string, completed bool) message.Input {
 	return message.Input{Instance: id, Kind: message.KindStart, Name: message.ImportName, Payload: p, Reuse: history.ReuseReject, ID: "import"}
 }
 
-// importOfNewer is an import whose message a newer build has made.
+// importOfNewer returns an import in the format of a newer build.
 func (x *interaction) importOfNewer(id string) message.Input {
 	var b bytes.Buffer
 	z, err := flate.NewWriter(&b, flate.BestSpeed)
@@ -195,7 +195,7 @@ func (x *interaction) importOfNewer(id string) message.Input {
 	return message.Input{Instance: id, Kind: message.KindStart, Name: message.ImportName, Payload: p, Reuse: history.ReuseReject, ID: "import"}
 }
 
-// source is the history and the inbox of an instance.
+// source returns the history and the inbox of an instance.
 func (s *stored) source(t *testing.T) record.RewindSource {
 	src := record.RewindSource{Inbox: slices.Clone(s.inbox)}
 	for _, ev := range s.events {
@@ -236,7 +236,7 @@ func (x *interaction) commit(s *stored, c *record.Commit) (record.Committed, err
 	default:
 		for _, id := range c.Pop {
 			if el, err := history.ParseElement(s.inbox[0]); err != nil || el.ID != id {
-				x.t.Fatalf("the commit takes out %q, and the inbox begins with %q: %v", id, el.ID, errors.Join(err))
+				x.t.Fatalf("the commit pops %q, and the inbox begins with %q: %v", id, el.ID, errors.Join(err))
 			}
 			s.inbox = s.inbox[1:]
 		}

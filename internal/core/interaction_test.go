@@ -20,52 +20,52 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// TestInteractionsPlayAsRecorded plays testdata/interactions: the owner without servers. A file is a sequence of commands, each with the effects that
-// it leads to. The commands:
+// TestInteractionsPlayAsRecorded plays testdata/interactions: an owner without servers. A file is a sequence of commands, each with the resulting
+// effects. The commands:
 //
 //	start ID ORCHESTRATION     a start is ingested; at=DURATION: a delayed one; within=DURATION: with a timeout of the run;
-//	                           of=EFFECT: by a parent; restart: one that terminates the instance with its id, if there is one
+//	                           of=EFFECT: by a parent; restart: it terminates an instance with its id
 //	event ID NAME [unseen]     an event is ingested; unseen: the reply of its ingest was lost
-//	events ID NAME N           the inbox of the instance has N events more, of which the owner does not know
+//	events ID NAME N           the inbox of the instance has N events more, which the owner has not read
 //	update ID NAME UPDATE      an update is ingested
-//	complete ID EVENT [silent] a worker pushes a completion; silent: its doorbell is lost; failed: a failure; retryable: one that is retried
+//	complete ID EVENT [silent] a worker pushes a completion; silent: its doorbell is lost; failed: a permanent failure; retryable: a failure that is retried
 //	due ID                     the schedule names the instance
-//	ok ID                      the outstanding request of the instance is carried out, and answered
-//	carried ID                 it is carried out; ok answers
-//	lost ID                    it is carried out, and the reply is lost
-//	fail ID                    it is not carried out
-//	conflict ID                it is not carried out, because the store has another history than the owner assumes
+//	ok ID                      the outstanding request of the instance is executed and answered
+//	carried ID                 it is executed; a later ok answers
+//	lost ID                    it is executed, and the reply is lost
+//	fail ID                    it is not executed
+//	conflict ID                it is not executed, because the stored history differs from the one that the owner assumes
 //	purge ID                   a forced purge is ingested
 //	cancel ID                  a cancellation by a client is ingested; of=EFFECT: by the parent, for the start of that effect
 //	pause ID [stop]            a request of an operator is ingested, as are resume, terminate, retry, and rewind ID EVENT;
 //	                           terminate ID of=EFFECT: by the parent, for the start of that effect
-//	block ID                   the turn of the instance does not come back
-//	leases ID STATUS           its reconciliation is carried out, and finds all leases so: unclaimed, expired, exhausted, missing
-//	unpublished ID EVENT       the task of an activity was not accepted by the stream; published: it was
-//	sent ID [TO]               the stream acknowledges the messages of the instance, or that to an instance
-//	unsent ID                  it does not
+//	block ID                   the turn of the instance does not return
+//	leases ID STATUS           its reconciliation is executed, and finds all leases unclaimed, expired, exhausted or missing
+//	unpublished ID EVENT       the stream has not accepted the task of an activity; published: it has
+//	sent ID [TO]               the stream acknowledges the messages of the instance, or the one to instance TO
+//	unsent ID                  the stream does not acknowledge them
 //	limit OUTCOME              the oldest call of a limit is answered: admitted, waiting, limited, or silent
 //	granted ID EVENT           the limit reports that the activity was admitted
-//	queue empty                the oldest question to a task queue is answered: it is empty
-//	horizon [more]             the stream has nothing more of the partition; more: it has one more input, which is ingested with the next command that does so
+//	queue empty                the oldest read of a task queue is answered: it is empty
+//	horizon [more]             the stream has no more inputs of the partition; more: it has one, which the next command that ingests an input ingests
 //	tasks-lost                 the TASKS stream has lost its content
 //	tenure clean|unclean ID…   the tenure begins, and finds instances that are due
-//	crash                      the owner dies, with all that it knows
-//	save                       the state of the store is kept; rollback: the store has that state again
-//	hand-over                  the tenure is to end
-//	unfinished                 what the next owner has to repair
+//	crash                      the owner dies, and its memory is lost
+//	save                       the state of the store is saved; rollback: the saved state is restored
+//	hand-over                  the owner begins to hand over the partition
+//	unfinished                 shows what the next owner has to repair
 //	after DURATION             time passes
-//	elsewhere                  another process has code that this one lacks; an owner begins that knows that
-//	missing ID                 the outstanding request of the instance for that code, or for a turn of it, is not answered
-//	joined                     a process with further code has joined
-//	show ID                    phase, inputs in memory, and what is pending
+//	elsewhere                  a new owner begins, and another process has code that this one lacks
+//	missing ID                 the outstanding request of the instance for that code, or for a turn, is not answered
+//	joined                     a process with more code has joined
+//	show ID                    shows the phase, the inputs in memory and pending work
 func TestInteractionsPlayAsRecorded(t *testing.T) {
 	scenario.Run(t, "testdata/interactions/*.txt", 1, func(t *testing.T, text string) string { return newInteraction(t).play(text) })
 }
 
-const seal = ".seal" // of the elements that the owner makes
+const seal = ".seal" // seal of the elements that the owner creates
 
-// interaction is an owner, and a store that keeps what it writes.
+// interaction is an owner and the store that it writes to.
 type interaction struct {
 	t       *testing.T
 	cfg     core.Config
@@ -76,29 +76,29 @@ type interaction struct {
 	stores
 	outstanding map[string]core.Effect
 	publishing  []core.Effect
-	leases      record.LeaseStatus // that reconciliations find
+	leases      record.LeaseStatus // status that reconciliations find
 	limits
 	resident
-	carried  map[string]core.Message // answers that have not come yet
-	accepted int64                   // when the next input was accepted by the stream, Unix ns; 0: when it is ingested
+	carried  map[string]core.Message // answers that have not been delivered yet
+	accepted int64                   // time at which the stream accepted the next input, Unix ns; 0: the time of its ingest
 }
 
-// stores are what the store has, and what it had at save, each with the number of commits.
+// stores is the current and the saved content of the store, each with its number of commits.
 type stores struct {
 	stored, saved       map[string]*stored
 	number, savedNumber int64
 }
 
-// resident is what processes have in memory.
+// resident is the memory of the processes.
 type resident struct {
 	code   map[string]turn.Code
-	guests map[string]*history.State // of instances whose code is elsewhere
+	guests map[string]*history.State // instances whose code is in another process
 }
 
-// limits are those that the owner has called.
+// limits are the limits that the owner has called.
 type limits struct {
 	members map[string]limit.Member
-	queued  []core.Effect // calls of limits and questions, in order
+	queued  []core.Effect // calls of limits and reads of task queues, in order
 }
 
 func newInteraction(t *testing.T) *interaction {
@@ -116,7 +116,7 @@ func newInteraction(t *testing.T) *interaction {
 	return x
 }
 
-// crash replaces the owner by one without state.
+// crash replaces the owner with one without state.
 func (x *interaction) crash() {
 	for _, code := range x.code {
 		_ = code.Exec.Evict()
@@ -131,7 +131,7 @@ func (x *interaction) crash() {
 	x.owner = core.New(x.cfg, core.TenureStart{Seal: seal, Heads: heads, Commits: x.number, Applied: history.Position{Seq: x.seq, Time: x.now.UnixNano()}}, x.now)
 }
 
-// play gives the text with the effects that its commands lead to.
+// play returns the text with the effects of its commands.
 func (x *interaction) play(text string) string {
 	var out strings.Builder
 	for block := range strings.SplitSeq(strings.TrimSpace(text), "\n\n") {
@@ -191,7 +191,7 @@ func (x *interaction) command(args []string) []string {
 	case "joined":
 		return x.step(core.Message{Kind: core.CodeJoined})
 	case "carried":
-		x.carried[id] = x.carryOut(id, "ok")
+		x.carried[id] = x.execute(id, "ok")
 		return nil
 	case "ok", "lost", "fail", "conflict", "missing":
 		return x.answer(id, args[0])
@@ -258,7 +258,7 @@ func (x *interaction) command(args []string) []string {
 	}
 }
 
-// start ingests a start: how may be at=DURATION or within=DURATION, too.
+// start ingests a start.
 func (x *interaction) start(id, name, how string) []string {
 	in := message.Input{Instance: id, Kind: message.KindStart, Name: name, Payload: history.Payload{Type: history.TypeJSON, Data: []byte(`"x"`)}}
 	if effect, ok := strings.CutPrefix(how, "of="); ok {
@@ -294,7 +294,7 @@ func (x *interaction) operate(args []string) []string {
 	return x.ingest(in, "")
 }
 
-// step gives the owner a message, and gives the effects.
+// step sends the owner a message and returns the effects.
 func (x *interaction) step(m core.Message) (out []string) {
 	effects := x.owner.Step(x.now, &m)
 	if err := x.owner.Err(); err != nil {
@@ -352,7 +352,7 @@ func (x *interaction) wakeup(at int64) string {
 	return fmt.Sprintf("in %v", time.UnixMilli(at).Sub(x.now))
 }
 
-// elapsed posts what was to be posted by now.
+// elapsed posts the delayed message if it is due.
 func (x *interaction) elapsed(d time.Duration) []string {
 	if e, ok := x.outstanding["later"]; ok && e.After <= d {
 		delete(x.outstanding, "later")
@@ -377,7 +377,7 @@ func (x *interaction) ingest(in message.Input, how string) []string {
 	}
 	s := x.of(in.Instance)
 	begun := s.rec != nil || len(s.inbox) > 0 && s.inbox[0][0] == '!'
-	if s.inbox = append(s.inbox, arrivals[0].Msg.Element); in.Kind == message.KindStart && !begun { // which goes in front
+	if s.inbox = append(s.inbox, arrivals[0].Msg.Element); in.Kind == message.KindStart && !begun { // a start precedes all other inputs
 		s.inbox = append(s.inbox[len(s.inbox)-1:], s.inbox[:len(s.inbox)-1]...)
 	}
 	b := &core.Ingested{Now: x.now.UnixMilli(), To: in.Pos, Arrivals: arrivals, Results: []record.Ingested{{Exists: s.rec != nil, Unread: len(s.inbox)}}}
@@ -387,7 +387,7 @@ func (x *interaction) ingest(in message.Input, how string) []string {
 	return x.step(core.Message{Kind: core.InputsIngested, Body: b})
 }
 
-// fill puts events into an inbox that an owner before has ingested.
+// fill puts events into an inbox that a previous owner ingested.
 func (x *interaction) fill(id, name, count string) []string {
 	for range x.eventID(count) {
 		x.seq++
@@ -429,7 +429,7 @@ func (x *interaction) complete(id, number, how string) []string {
 	return x.step(core.Message{Kind: core.DoorbellsReceived, Bells: []message.Doorbell{{Instance: id, Effect: effect, Element: el}}})
 }
 
-// horizon reports how far the stream is.
+// horizon reports the end of the stream.
 func (x *interaction) horizon(more bool) []string {
 	got := message.Accepted{At: x.now}
 	if more {
@@ -439,16 +439,17 @@ func (x *interaction) horizon(more bool) []string {
 	return x.step(core.Message{Kind: core.HorizonAnswered, Body: got})
 }
 
-// answer carries out the outstanding request of an instance, unless it fails or has been, and posts the answer, unless that is lost.
+// answer executes the outstanding request of an instance, unless that has been done, and posts the answer.
 func (x *interaction) answer(id, how string) []string {
 	m, ok := x.carried[id]
 	if delete(x.carried, id); !ok {
-		m = x.carryOut(id, how)
+		m = x.execute(id, how)
 	}
 	return x.step(m)
 }
 
-func (x *interaction) carryOut(id, how string) core.Message {
+// execute executes the outstanding request of an instance as how requires, and returns the answer.
+func (x *interaction) execute(id, how string) core.Message {
 	e, ok := x.outstanding[id]
 	if !ok {
 		x.t.Fatalf("nothing is outstanding for %s", id)
@@ -538,7 +539,7 @@ func (x *interaction) eventID(number string) uint64 {
 	return n
 }
 
-// dequeue answers the oldest effect of a kind that the store does not answer.
+// dequeue answers the oldest call of a limit or read of a task queue.
 func (x *interaction) dequeue(what, how string) []string {
 	kind := map[string]core.EffectKind{"limit": core.CallLimit, "queue": core.ReadQueueAge}[what]
 	i := slices.IndexFunc(x.queued, func(e core.Effect) bool { return e.Kind == kind })
@@ -573,7 +574,7 @@ func (x *interaction) granted(id string, _ uint64) []string {
 	return x.step(core.Message{Kind: core.NoticesPassed, Body: []core.LimitNotice{n}})
 }
 
-// turn has the code decide.
+// turn runs the code.
 func (x *interaction) turn(id string, g *core.Given) *core.Decided {
 	code := x.code[id]
 	if s := x.of(id); !g.Resident && len(g.Events) != len(s.events) {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestParkedInstanceUsedLongestAgoHasNoRoom(t *testing.T) {
+func TestLeastRecentlyUsedParkedInstanceIsEvicted(t *testing.T) {
 	p := parked{limit: 3}
 	all := make([]*instance, 5)
 	for i := range all {
@@ -16,7 +16,7 @@ func TestParkedInstanceUsedLongestAgoHasNoRoom(t *testing.T) {
 		var before *instance
 		for in := p.first; in != nil; in = in.behind {
 			if in.before != before || !in.parked {
-				t.Fatalf("%s is behind %v", in.id, in.before)
+				t.Fatalf("%s follows %v", in.id, in.before)
 			}
 			ids, before = append(ids, in.id), in
 		}
@@ -48,7 +48,7 @@ func TestParkedInstanceUsedLongestAgoHasNoRoom(t *testing.T) {
 			i, _ := strconv.Atoi(step.add)
 			out := p.add(all[i])
 			if (out != nil) != (step.out != "") || out != nil && (out.id != step.out || out.parking != parking{}) {
-				t.Errorf("%s takes the place of %v, not of %q", step.add, out, step.out)
+				t.Errorf("%s replaces %v, want %q", step.add, out, step.out)
 			}
 		}
 		if got := order(); !slices.Equal(got, step.want) {

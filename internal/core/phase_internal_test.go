@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// An instance can be taken out of memory from every phase, no answer begins two requests, and what is not legal fails.
+// An instance can be removed from memory in every phase, no answer begins two requests, and an illegal transition fails.
 func TestEveryPhaseLeadsBackToAbsent(t *testing.T) {
 	for from := range phases {
 		from := Phase(from)

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// Nothing of the package starts a goroutine, uses a channel, or reads a clock. What it may import is in the test of the layers.
+// The package starts no goroutine, uses no channel and reads no clock. tests/layers_test.go checks its imports.
 func TestCoreIsPure(t *testing.T) {
 	banned := map[string][]string{"replay": {"Execution", "New"}}
 	banned["time"] = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "NewTimer", "NewTicker", "Tick"}

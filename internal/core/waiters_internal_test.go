@@ -21,11 +21,11 @@ func TestClientThatStopsWaitingIsDropped(t *testing.T) {
 	at(10*time.Second, Message{Kind: EndAwaited, ID: "b", Body: "reply-b"})
 	at(20*time.Second, Message{Kind: DueRead})
 	if o.commits.waiters.n != 1 || o.commits.waiters.take("b")[0] != "reply-b" {
-		t.Errorf("after 20 s clients are remembered for %v", o.commits.waiters.byID)
+		t.Errorf("after 20 s clients wait for %v", o.commits.waiters.byID)
 	}
 	at(21*time.Second, Message{Kind: StatusAwaited, ID: "c", Body: "reply-c"})
 	at(60*time.Second, Message{Kind: DueRead})
 	if n := o.commits.waiters.n + o.commits.watchers.n; n != 0 || len(o.commits.watchers.byID) != 0 {
-		t.Errorf("after 60 s %d clients are remembered", n)
+		t.Errorf("after 60 s %d clients wait", n)
 	}
 }

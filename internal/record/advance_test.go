@@ -8,15 +8,15 @@ import (
 )
 
 // commit.lua writes only the fields that a commit names, and clears those of the previous incarnation only if the commit begins a new one.
-func TestRecordInMemoryKeepsWhatTheScriptKeeps(t *testing.T) {
+func TestRecordInMemoryKeepsTheFieldsThatTheScriptKeeps(t *testing.T) {
 	parent := &history.Parent{Instance: "order-1"}
 	was := func() *record.Record {
 		return &record.Record{
 			Name: "ship", Execution: 1, Status: record.Running, Parent: parent, Attributes: "a", CustomVersion: 3,
-			Retained: []string{"kept", "left"}, Published: record.Watermark{Execution: 1, Event: 4},
+			Retained: []string{"kept", "released"}, Published: record.Watermark{Execution: 1, Event: 4},
 		}
 	}
-	next := (&record.Commit{NewHead: "h2", Record: &record.Record{Name: "ship", Execution: 2, Status: record.Running}, Release: []string{"left"}, Retain: []string{"entered"}}).Advance(was())
+	next := (&record.Commit{NewHead: "h2", Record: &record.Record{Name: "ship", Execution: 2, Status: record.Running}, Release: []string{"released"}, Retain: []string{"entered"}}).Advance(was())
 	if next.Parent != parent || next.Attributes != "a" || next.CustomVersion != 3 || next.Published.Event != 4 || next.Execution != 2 || next.Head != "h2" {
 		t.Errorf("next execution: %+v", next)
 	}

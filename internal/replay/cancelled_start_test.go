@@ -10,7 +10,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// A cancellation that arrived before the first turn of an execution is known to its code from the start, also on replay.
+// A cancellation that arrived before the first turn of an execution is visible to its code from the start, also on replay.
 func TestExecutionThatBeginsCancelledCannotContinueAsNew(t *testing.T) {
 	program := func(x *replay.Code) replay.Ending {
 		err := x.ContinueAsNew(history.Payload{}, "", nil)
@@ -24,7 +24,7 @@ func TestExecutionThatBeginsCancelledCannotContinueAsNew(t *testing.T) {
 	d := replaytest.New(t, program, replay.Options{Strict: true})
 	d.Feed(&history.Started{Name: "loop", Execution: 2, Cancel: &history.CancelNote{At: 5, By: "ops"}})
 	if !d.X.Ended() {
-		t.Error("it has not ended")
+		t.Error("the execution has not ended")
 	}
 	if got, err := d.X.Apply(&history.CancelRequested{By: "ops"}); got != replay.DroppedEnded || err != nil {
 		t.Errorf("the cancellation itself is %v, %v", got, err)

@@ -22,16 +22,16 @@ func TestDerivedChildIDsAreUniqueAcrossExecutionsAndIncarnations(t *testing.T) {
 	alphabet := regexp.MustCompile(`^[A-Za-z0-9_:@=+~%-]{1,200}$`)
 	seen := make(map[string]string)
 	for _, instance := range []string{"o", "order-42", "order-42~1", strings.Repeat("x", 170), strings.Repeat("x", 190), strings.Repeat("x", 200)} {
-		for _, born := range []history.Position{{Seq: 1, Time: 2}, {Seq: 2, Time: 1}, {Seq: 1, Time: 3}} {
+		for _, origin := range []history.Position{{Seq: 1, Time: 2}, {Seq: 2, Time: 1}, {Seq: 1, Time: 3}} {
 			for execution := range uint64(30) {
 				for event := range uint64(30) {
-					id := replay.ChildID(history.Identity{Instance: instance, Origin: born, Execution: execution}, event)
-					what := fmt.Sprint(instance, born, execution, event)
+					id := replay.ChildID(history.Identity{Instance: instance, Origin: origin, Execution: execution}, event)
+					what := fmt.Sprint(instance, origin, execution, event)
 					if was, twice := seen[id]; twice {
 						t.Fatalf("%s and %s have the id %s", was, what, id)
 					}
 					if seen[id] = what; !alphabet.MatchString(id) {
-						t.Fatalf("%q is no id", id)
+						t.Fatalf("%q is not a valid id", id)
 					}
 				}
 			}
@@ -92,14 +92,14 @@ func TestEffectIDOfAChildDependsOnEveryField(t *testing.T) {
 			d.Start(text(""))
 			effect := d.EffectOf(2)
 			if seen[effect] || len(effect) != 22 {
-				t.Errorf("start %d of %+v: the effect %q came before", i, c, effect)
+				t.Errorf("start %d of %+v: the effect %q is not unique", i, c, effect)
 			}
 			seen[effect] = true
 		}
 	}
 }
 
-func TestChildrenCountForTheLimitOfWhatIsOutstanding(t *testing.T) {
+func TestChildrenCountTowardsTheLimitOfOutstandingCalls(t *testing.T) {
 	d := replaytest.New(t, program(func(x *replay.Code) (string, error) {
 		start(x, "a", "")
 		child(x, "b")
@@ -110,7 +110,7 @@ func TestChildrenCountForTheLimitOfWhatIsOutstanding(t *testing.T) {
 	wantFailure(t, d, history.CodeTooMany, "child d was not scheduled: 3 activities and children are outstanding")
 }
 
-func TestWideFanInOfChildrenReplaysInAnyOrderOfTheirEnds(t *testing.T) {
+func TestWideFanInOfChildrenReplaysForAnyOrderOfTheirEnds(t *testing.T) {
 	const n = 1024
 	d := drive(t, func(x *replay.Code) (string, error) {
 		fs := make([]*replay.Future, n)
@@ -198,7 +198,7 @@ func TestUnrecordedCancellationOfAChildIsRecordedWithTheNextInput(t *testing.T) 
 func TestDeferredCodeDecidesNothingDuringUnwinding(t *testing.T) {
 	ran := 0
 	d := drive(t, func(x *replay.Code) (string, error) {
-		for _, word := range []func(){
+		for _, call := range []func(){
 			func() { child(x, "c") },
 			func() { _ = x.Launch(replay.Child{Name: "c", Instance: "i"}, text(""), nil) },
 			func() { _ = x.Send("i", "e", text(""), nil) },
@@ -208,7 +208,7 @@ func TestDeferredCodeDecidesNothingDuringUnwinding(t *testing.T) {
 		} {
 			defer func() {
 				ran++
-				word()
+				call()
 				t.Error("a call returned")
 			}()
 		}

@@ -93,7 +93,7 @@ func TestDivergenceNamesTheEventAndTheLine(t *testing.T) {
 			history: numbered(started, &history.Completed{}, &history.EventReceived{Name: "e"}),
 			event:   3, expected: "EventReceived of e", met: "nothing follows the end", nowhere: true,
 		},
-		"a completion of nothing": {
+		"a completion without a schedule": {
 			code:    waitsFor("a"),
 			history: numbered(started, scheduled("a"), &history.ActivityCompleted{Scheduled: 1}),
 			event:   3, expected: "ActivityCompleted of event 1", met: "nothing outstanding",
@@ -147,14 +147,14 @@ func TestGapInTheEventIDsIsADivergence(t *testing.T) {
 func TestRecordedPayloadIsKeptIfItEncodesDifferently(t *testing.T) {
 	events := numbered(&history.Started{}, scheduled("a"))
 	other := func(x *replay.Code) (string, error) { return call(x, "a", "in, with a new field") }
-	var told []uint64
-	lax := replay.Options{PayloadChanged: func(id uint64, _ string) { told = append(told, id) }}
+	var changed []uint64
+	lax := replay.Options{PayloadChanged: func(id uint64, _ string) { changed = append(changed, id) }}
 	x, err := replayWith(other, lax, events)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(told) != 1 || told[0] != 2 {
-		t.Fatalf("reported %v", told)
+	if len(changed) != 1 || changed[0] != 2 {
+		t.Fatalf("reported %v", changed)
 	}
 	if err := x.Evict(); err != nil {
 		t.Fatal(err)
@@ -165,8 +165,8 @@ func TestRecordedPayloadIsKeptIfItEncodesDifferently(t *testing.T) {
 	}
 	result := func(*replay.Code) (string, error) { return "another result", nil }
 	events = numbered(&history.Started{}, &history.Completed{Result: text("result")})
-	if x, err := replayWith(result, lax, events); err != nil || len(told) != 2 || !x.Ended() {
-		t.Fatalf("another result: %v, reported %v", err, told)
+	if x, err := replayWith(result, lax, events); err != nil || len(changed) != 2 || !x.Ended() {
+		t.Fatalf("another result: %v, reported %v", err, changed)
 	}
 	if _, err := replayWith(result, replay.Options{Strict: true}, events); !errors.As(err, &d) || d.EventID != 2 {
 		t.Fatalf("another result, strict: %v", err)
@@ -240,7 +240,7 @@ func TestUnrecordedCancellationIsRecordedWithTheNextInput(t *testing.T) {
 	}
 	again, err := replayWith(eager, replay.Options{}, append(events, made...))
 	if err != nil {
-		t.Fatalf("what was recorded does not replay: %v", err)
+		t.Fatalf("the recorded events do not replay: %v", err)
 	}
 	if err := again.Evict(); err != nil {
 		t.Fatal(err)
@@ -311,10 +311,10 @@ func TestEveryEventHasADistinctDescriptionInADivergence(t *testing.T) {
 		&history.EventSent{}, &history.PatchMarked{}, &history.PurgeRequested{},
 		&history.Completed{}, &history.Failed{}, &history.Cancelled{}, &history.ContinuedAsNew{},
 	} {
-		words := replay.Describe(ev)
-		if seen[words] || strings.Contains(words, "unknown") || strings.Contains(words, "%!") {
-			t.Errorf("%T is %q", ev, words)
+		text := replay.Describe(ev)
+		if seen[text] || strings.Contains(text, "unknown") || strings.Contains(text, "%!") {
+			t.Errorf("%T is %q", ev, text)
 		}
-		seen[words] = true
+		seen[text] = true
 	}
 }

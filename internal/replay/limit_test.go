@@ -44,7 +44,7 @@ func TestChangedLimitsInTheCodeAreNoDivergence(t *testing.T) {
 		})
 	}
 	none, limited := body(replay.Call{}), body(replay.Call{Declared: declared(), KeepSlot: true})
-	for name, p := range map[string][2]replay.Program{"limits added": {none, limited}, "limits gone": {limited, none}} {
+	for name, p := range map[string][2]replay.Program{"limits added": {none, limited}, "limits removed": {limited, none}} {
 		t.Run(name, func(t *testing.T) {
 			d := replaytest.New(t, p[0], replay.Options{Strict: true})
 			d.Limit("a", false)
@@ -64,9 +64,9 @@ func TestChangedLimitsInTheCodeAreNoDivergence(t *testing.T) {
 }
 
 func TestRetainedSlotIsHeldFromTheFirstAttemptToTheLast(t *testing.T) {
-	for name, pause := range map[string]time.Duration{"with a pause": time.Minute, "without a pause": 0} {
+	for name, backoff := range map[string]time.Duration{"with a backoff": time.Minute, "without a backoff": 0} {
 		t.Run(name, func(t *testing.T) {
-			d := drive(t, calls(replay.Call{KeepSlot: true, AttemptTimeout: time.Hour, Retry: replay.Retry{Attempts: 5, Initial: pause, Factor: 1, Max: pause}}))
+			d := drive(t, calls(replay.Call{KeepSlot: true, AttemptTimeout: time.Hour, Retry: replay.Retry{Attempts: 5, Initial: backoff, Factor: 1, Max: backoff}}))
 			d.Limit("a", true)
 			d.Start(text(""))
 			d.Limit("a", false)
@@ -79,9 +79,9 @@ func TestRetainedSlotIsHeldFromTheFirstAttemptToTheLast(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				kept, left := fold.Tickets(), fold.TakeReleased()
-				if want && (len(kept) != 1 || kept[0].ID != ticket || kept[0].Waiting || len(left) > 0) || !want && (len(kept) > 0 || len(left) != 1) {
-					t.Fatalf("tickets %+v, left %+v:\n%s", kept, left, replaytest.Text(d.History))
+				kept, released := fold.Tickets(), fold.TakeReleased()
+				if want && (len(kept) != 1 || kept[0].ID != ticket || kept[0].Waiting || len(released) > 0) || !want && (len(kept) > 0 || len(released) != 1) {
+					t.Fatalf("tickets %+v, released %+v:\n%s", kept, released, replaytest.Text(d.History))
 				}
 			}
 			holds(true)
@@ -92,7 +92,7 @@ func TestRetainedSlotIsHeldFromTheFirstAttemptToTheLast(t *testing.T) {
 					d.Fire() // the attempt times out
 				}
 				holds(true)
-				if pause > 0 {
+				if backoff > 0 {
 					d.Fire()
 					holds(true)
 				}
@@ -109,7 +109,7 @@ func TestUnresolvedLimitBlocksNoCall(t *testing.T) {
 	made := d.Feed(&history.Started{Name: "test", Limit: &history.Limit{Declared: *declared(), Waiting: true}})
 	wantKinds(t, made, history.KindActivityScheduled)
 	if o, _ := d.Offer(&history.Granted{Scheduled: 1}); o != replay.DroppedLate {
-		t.Errorf("a grant of nothing is %s", o)
+		t.Errorf("a grant without a waiter is %s", o)
 	}
 }
 
@@ -122,7 +122,7 @@ func TestWaitingInstanceRunsNoCodeAndIsEvictedAndReplayed(t *testing.T) {
 	d.Limit("test", false)
 	d.Start(text(""))
 	d.Send("e", text("1"))
-	d.Deploy(program(func(x *replay.Code) (string, error) { // evicts, and replays
+	d.Deploy(program(func(x *replay.Code) (string, error) { // evicts and replays
 		runs++
 		return x.Now().UTC().Format(time.TimeOnly), nil
 	}))
@@ -165,14 +165,14 @@ func TestGrantWithoutAWaiterIsADivergence(t *testing.T) {
 
 func TestInstanceRejectedBeforeItsStartReplaysToItsEnd(t *testing.T) {
 	for name, end := range map[string]history.Event{
-		"refused": &history.Failed{Failure: history.Failure{Code: history.CodeQueueTimeout, Message: "it waited for an hour"}},
-		"cleared": &history.Cancelled{Failure: history.Failure{Code: history.CodeCancelled, Also: []string{history.CodeQueueCleared}}, Text: "its queue was cleared"},
+		"timed out": &history.Failed{Failure: history.Failure{Code: history.CodeQueueTimeout, Message: "it waited for an hour"}},
+		"cleared":   &history.Cancelled{Failure: history.Failure{Code: history.CodeCancelled, Also: []string{history.CodeQueueCleared}}, Text: "its queue was cleared"},
 	} {
-		t.Run(name, func(t *testing.T) { replaysTurnedAway(t, end) })
+		t.Run(name, func(t *testing.T) { replaysRejection(t, end) })
 	}
 }
 
-func replaysTurnedAway(t *testing.T, end history.Event) {
+func replaysRejection(t *testing.T, end history.Event) {
 	t.Helper()
 	events := numbered(
 		&history.Started{Name: "test", Limit: &history.Limit{Name: "test", Ticket: "t", Waiting: true}},
@@ -183,7 +183,7 @@ func replaysTurnedAway(t *testing.T, end history.Event) {
 		t.Fatalf("%v, %d events", err, x.Len())
 	}
 	if o, err := x.Apply(&history.Granted{Scheduled: 1}); o != replay.DroppedEnded || err != nil {
-		t.Errorf("a grant behind it: %s, %v", o, err)
+		t.Errorf("a grant after the end: %s, %v", o, err)
 	}
 	if err := (replaytest.Past{Program: program(code), Events: events}).CheckPrefixes(10); err != nil {
 		t.Error(err)

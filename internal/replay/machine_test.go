@@ -18,7 +18,7 @@ type statement struct {
 	block []statement
 }
 
-// parse reads the lines that are indented by depth tabs, and gives what follows them.
+// parse parses the lines that are indented by depth tabs, and returns the lines that follow.
 func parse(lines []string, depth int) (block []statement, rest []string) {
 	for len(lines) > 0 {
 		indent := len(lines[0]) - len(strings.TrimLeft(lines[0], "\t"))
@@ -42,7 +42,7 @@ func parse(lines []string, depth int) (block []statement, rest []string) {
 //	v = timer DURATION · v = next EVENT · v = go, with a block
 //	v = child NAME [as ID] [version V] [within DURATION] [abandon yes]
 //	get v…          waits for each; an error ends the block, like "return err"
-//	try …           runs a statement, and keeps its error as the last value instead
+//	try …           runs a statement; an error becomes the last value
 //	select v w…     waits for the first and withdraws the others; the last value is its name
 //	cancel v TEXT   withdraws it explicitly
 //	scope · detach DURATION    run a block in a scope inside, or outside, this one
@@ -67,7 +67,7 @@ type strand struct {
 	*machine
 	in   *replay.Scope
 	last string
-	old  bool // whether the last "patched" took the old branch
+	old  bool // the last "patched" took the old branch
 }
 
 func (m *machine) main(code []statement) (string, error) {
@@ -180,7 +180,7 @@ func (s *strand) poll(words []string) error {
 	}
 }
 
-// message runs the operations on other instances and executions.
+// message runs the operations that affect other instances and executions.
 func (s *strand) message(words []string) error {
 	switch words[0] {
 	case "launch":

@@ -39,7 +39,7 @@ func TestMessageIsRejectedAfterItsScopeHasEnded(t *testing.T) {
 			x.ContinueAsNew(text(""), "", x.Detach(nil, 0)),
 		} {
 			if !errors.Is(err, errCancelled) {
-				return "", fmt.Errorf("not refused: %w", err)
+				return "", fmt.Errorf("not rejected: %w", err)
 			}
 		}
 		return "", x.Send("i", "e", text(""), x.Detach(nil, 0))
@@ -51,7 +51,7 @@ func TestMessageIsRejectedAfterItsScopeHasEnded(t *testing.T) {
 
 func TestOversizedPayloadIsRejectedByEveryOperation(t *testing.T) {
 	big := text(strings.Repeat("x", 11))
-	for name, word := range map[string]func(*replay.Code) error{
+	for name, call := range map[string]func(*replay.Code) error{
 		"event e": func(x *replay.Code) error { return x.Send("i", "e", big, nil) },
 		"event s": func(x *replay.Code) error {
 			return x.SendOrStart("i", "s", big, history.SentStart{Name: "c"}, nil)
@@ -70,7 +70,7 @@ func TestOversizedPayloadIsRejectedByEveryOperation(t *testing.T) {
 			return err
 		},
 	} {
-		d := replaytest.New(t, program(func(x *replay.Code) (string, error) { return "", word(x) }),
+		d := replaytest.New(t, program(func(x *replay.Code) (string, error) { return "", call(x) }),
 			replay.Options{Limits: replay.Limits{Payload: 10}})
 		made := d.Start(text(""))
 		if decides := name != "next execution" && name != "custom status"; len(made) == 1 == decides {
@@ -94,7 +94,7 @@ func TestDivergenceOfAChildOrAMessageNamesTheEventAndTheLine(t *testing.T) {
 			return call(x, "a", "")
 		}
 	}
-	ask := func(c replay.Child) body {
+	request := func(c replay.Child) body {
 		return func(x *replay.Code) (string, error) {
 			return get(x, x.Call(replay.Call{Child: &c, Payload: text("in")}))
 		}
@@ -107,17 +107,17 @@ func TestDivergenceOfAChildOrAMessageNamesTheEventAndTheLine(t *testing.T) {
 		history       []history.Event
 		expected, met string
 	}{
-		"another child": {ask(replay.Child{Name: "d", Instance: "i"}), scheduled(history.ChildScheduled{Name: "c", Instance: "i"}), "ChildScheduled of c as i", "ChildScheduled of d as i"},
-		"another id":    {ask(replay.Child{Name: "c", Instance: "j"}), scheduled(history.ChildScheduled{Name: "c", Instance: "i"}), "of c as i", "of c as j"},
-		"an id of its own": {
-			ask(replay.Child{Name: "c"}), scheduled(history.ChildScheduled{Name: "c", Instance: "i"}), "of c as i", "of c as order-42~0-2-",
+		"another child": {request(replay.Child{Name: "d", Instance: "i"}), scheduled(history.ChildScheduled{Name: "c", Instance: "i"}), "ChildScheduled of c as i", "ChildScheduled of d as i"},
+		"another id":    {request(replay.Child{Name: "c", Instance: "j"}), scheduled(history.ChildScheduled{Name: "c", Instance: "i"}), "of c as i", "of c as j"},
+		"a derived id": {
+			request(replay.Child{Name: "c"}), scheduled(history.ChildScheduled{Name: "c", Instance: "i"}), "of c as i", "of c as order-42~0-2-",
 		},
-		"attached":         {ask(replay.Child{Name: "c", Instance: "i"}), scheduled(history.ChildScheduled{Name: "c", Instance: "i", Detached: true}), "as i, detached", "of c as i"},
-		"detached":         {launch, scheduled(history.ChildScheduled{Name: "c", Instance: "i"}), "of c as i", "as i, detached"},
-		"another event":    {to("i", "f"), sent, "EventSent of e to i", "EventSent of f to i"},
-		"another receiver": {to("j", "e"), sent, "EventSent of e to i", "EventSent of e to j"},
-		"not sent":         {waitsFor("a"), sent, "EventSent of e to i", "ActivityScheduled of a"},
-		"sent too often":   {to("i", "e"), numbered(&history.Started{}, scheduled(history.ChildScheduled{})[1]), "ChildScheduled of ", "EventSent of e to i"},
+		"attached":            {request(replay.Child{Name: "c", Instance: "i"}), scheduled(history.ChildScheduled{Name: "c", Instance: "i", Detached: true}), "as i, detached", "of c as i"},
+		"detached":            {launch, scheduled(history.ChildScheduled{Name: "c", Instance: "i"}), "of c as i", "as i, detached"},
+		"another event":       {to("i", "f"), sent, "EventSent of e to i", "EventSent of f to i"},
+		"another receiver":    {to("j", "e"), sent, "EventSent of e to i", "EventSent of e to j"},
+		"not sent":            {waitsFor("a"), sent, "EventSent of e to i", "ActivityScheduled of a"},
+		"sent once too often": {to("i", "e"), numbered(&history.Started{}, scheduled(history.ChildScheduled{})[1]), "ChildScheduled of ", "EventSent of e to i"},
 		"sent without a start": {
 			to("i", "e"), numbered(&history.Started{}, &history.EventSent{Instance: "i", Name: "e", Payload: text("in"), Start: &history.SentStart{Name: "c"}}),
 			"EventSent of e to i, or to a new c", "EventSent of e to i",
@@ -184,10 +184,10 @@ func TestRecordedMessageIsKeptIfItEncodesDifferently(t *testing.T) {
 			}
 			return "", x.ContinueAsNew(payload(6), "", nil)
 		}
-		told := make(map[uint64]string)
-		x, err := replayWith(code, replay.Options{PayloadChanged: func(id uint64, name string) { told[id] = name }}, events)
-		if want := map[uint64]string{changed: name}; err != nil || !maps.Equal(told, want) {
-			t.Fatalf("event %d: %v, reported %v", changed, err, told)
+		reported := make(map[uint64]string)
+		x, err := replayWith(code, replay.Options{PayloadChanged: func(id uint64, name string) { reported[id] = name }}, events)
+		if want := map[uint64]string{changed: name}; err != nil || !maps.Equal(reported, want) {
+			t.Fatalf("event %d: %v, reported %v", changed, err, reported)
 		}
 		if end, _ := x.Continued(); string(end.Payload.Data) != "was" {
 			t.Errorf("continued with %s", end.Payload.Data)

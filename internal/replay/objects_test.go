@@ -12,7 +12,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// A turn was lost and is decided again, with the same payload for another receiver or parent. If the second decision reused the object of
+// A lost turn is decided again, with the same payload for another receiver or parent. If the second decision reused the object of
 // the first, the object would be removed with the owners of the first while the second still refers to it. A replay computes the same
 // names without reading an object.
 func TestObjectOfADecisionDependsOnItsOwners(t *testing.T) {
@@ -57,14 +57,14 @@ func TestObjectOfADecisionDependsOnItsOwners(t *testing.T) {
 				t.Errorf("decided again: %s, then %s", o.Name, again[n].Name)
 			}
 			if o.Name == other[n].Name {
-				t.Errorf("%s is of %q and of %q", o.Name, o.Owners, other[n].Owners)
+				t.Errorf("%s has the owners %q and %q", o.Name, o.Owners, other[n].Owners)
 			}
 		}
 	}
 }
 
 // If a key or the setting is missing, another owner may take over the partition. An error of the object store is the same for all owners.
-func TestErrorOfTheObjectStoreIsNotThatOfAKey(t *testing.T) {
+func TestErrorOfTheObjectStoreIsDistinctFromAMissingKey(t *testing.T) {
 	c, err := pawlcodec.New(pawlcodec.Options{Store: true})
 	if err != nil {
 		t.Fatal(err)

@@ -41,7 +41,7 @@ func TestPatchedLoopKeepsItsBranch(t *testing.T) {
 	}
 	for _, ev := range d.History {
 		if ev.Kind() == history.KindPatchMarked {
-			t.Fatalf("an old instance was marked:\n%s", replaytest.Text(d.History))
+			t.Fatalf("a marker was recorded for an old instance:\n%s", replaytest.Text(d.History))
 		}
 	}
 }
@@ -67,7 +67,7 @@ func TestPatchMarkerIsRecordedOnceAndItsCallCanBeRemoved(t *testing.T) {
 }
 
 func TestRemovedPatchAtTheEndOfAStepReplays(t *testing.T) {
-	for _, answered := range []body{
+	for _, patched := range []body{
 		func(x *replay.Code) (string, error) { x.Patched("p"); return call(x, "a", "") },
 		func(x *replay.Code) (string, error) { _, err := call(x, "a", ""); x.Patched("p"); return "", err },
 		func(x *replay.Code) (string, error) {
@@ -77,20 +77,20 @@ func TestRemovedPatchAtTheEndOfAStepReplays(t *testing.T) {
 			return get(x, f)
 		},
 	} {
-		d := drive(t, answered)
+		d := drive(t, patched)
 		d.Start(text(""))
 		d.CheckReplay()
-		d.Deploy(program(waitsForNothingElse))
+		d.Deploy(program(callsOnce))
 		d.Complete(d.Only("a"), text(""))
 		d.CheckReplay()
 	}
 }
 
-func waitsForNothingElse(x *replay.Code) (string, error) { return call(x, "a", "") }
+func callsOnce(x *replay.Code) (string, error) { return call(x, "a", "") }
 
-// A point of the code before the one where an instance waits has been passed, even if no decision was made after it.
+// An instance has passed every point of the code before the one at which it waits, even if no decision was made after it.
 func TestPatchAfterTheLastEventOfAHistoryIsFalse(t *testing.T) {
-	d := drive(t, waitsForNothingElse)
+	d := drive(t, callsOnce)
 	d.Start(text(""))
 	d.Deploy(program(func(x *replay.Code) (string, error) {
 		a := start(x, "a", "")
@@ -153,7 +153,7 @@ func TestPatchMarkerOverTheLimitOfTheHistoryReplays(t *testing.T) {
 			}
 			for i := range 10 {
 				if !x.Patched(fmt.Sprint(i)) {
-					t.Error("went on as if it were old")
+					t.Error("the new instance took the old branch")
 				}
 			}
 			return "", nil

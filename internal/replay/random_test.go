@@ -13,9 +13,9 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// wanderer is a strand of a program that acts at random, and that puts everything it has observed so far into every payload: a replay
-// that differs anywhere differs in what is recorded.
-type wanderer struct {
+// randomStrand is a strand that acts at random and puts everything it has observed so far into every payload, so a replay that differs
+// anywhere differs in what is recorded.
+type randomStrand struct {
 	x     *replay.Code
 	rng   *rand.Rand
 	in    *replay.Scope
@@ -24,14 +24,14 @@ type wanderer struct {
 	kept  []*replay.Future
 }
 
-func wander(seed uint64) replay.Program {
+func randomProgram(seed uint64) replay.Program {
 	return program(func(x *replay.Code) (string, error) {
-		w := &wanderer{x: x, rng: rand.New(rand.NewPCG(seed, 1))}
+		w := &randomStrand{x: x, rng: rand.New(rand.NewPCG(seed, 1))}
 		return w.walk(12)
 	})
 }
 
-func (w *wanderer) walk(steps int) (string, error) {
+func (w *randomStrand) walk(steps int) (string, error) {
 	for range steps {
 		if err := w.step(); err != nil && w.rng.IntN(4) == 0 {
 			return "", err
@@ -40,16 +40,16 @@ func (w *wanderer) walk(steps int) (string, error) {
 	return fmt.Sprint(w.seen), nil
 }
 
-func (w *wanderer) note(v string, err error) error {
+func (w *randomStrand) note(v string, err error) error {
 	for _, b := range []byte(fmt.Sprint(v, err)) {
 		w.seen = w.seen*31 + uint64(b)
 	}
 	return err
 }
 
-func (w *wanderer) get(f *replay.Future) error { return w.note(get(w.x, f)) }
+func (w *randomStrand) get(f *replay.Future) error { return w.note(get(w.x, f)) }
 
-func (w *wanderer) activity() *replay.Future {
+func (w *randomStrand) activity() *replay.Future {
 	c := replay.Call{Activity: "a", Payload: text(fmt.Sprint(w.seen, w.x.NewID())), Scope: w.scope()}
 	if w.rng.IntN(2) == 0 {
 		c.Retry = replay.Retry{Attempts: 3, Initial: time.Duration(w.rng.IntN(2)) * time.Second, Factor: 2, Max: time.Minute}
@@ -66,7 +66,7 @@ func (w *wanderer) activity() *replay.Future {
 	return w.x.Call(c)
 }
 
-func (w *wanderer) child() *replay.Future {
+func (w *randomStrand) child() *replay.Future {
 	c := replay.Call{Child: &replay.Child{Name: "c", Abandon: w.rng.IntN(3) == 0}, Payload: text(fmt.Sprint(w.seen)), Scope: w.scope()}
 	if w.rng.IntN(3) == 0 {
 		c.Child.Instance = w.x.NewID()
@@ -78,7 +78,7 @@ func (w *wanderer) child() *replay.Future {
 }
 
 // message sends a message to another instance, and does not wait.
-func (w *wanderer) message() error {
+func (w *randomStrand) message() error {
 	p := text(fmt.Sprint(w.seen))
 	switch w.rng.IntN(7) {
 	case 5:
@@ -99,15 +99,15 @@ func (w *wanderer) message() error {
 	}
 }
 
-// scope returns the wanderer's own scope, and sometimes one that outlives it.
-func (w *wanderer) scope() *replay.Scope {
+// scope returns the scope of the strand, and sometimes one that outlives it.
+func (w *randomStrand) scope() *replay.Scope {
 	if w.rng.IntN(5) > 0 {
 		return w.in
 	}
 	return w.x.Detach(w.in, time.Duration(w.rng.IntN(3))*time.Second)
 }
 
-func (w *wanderer) any() *replay.Future {
+func (w *randomStrand) any() *replay.Future {
 	switch w.rng.IntN(6) {
 	case 0:
 		return w.x.Timer(time.Duration(w.rng.IntN(5))*time.Second, w.scope())
@@ -120,7 +120,7 @@ func (w *wanderer) any() *replay.Future {
 	}
 }
 
-func (w *wanderer) step() error {
+func (w *randomStrand) step() error {
 	switch w.rng.IntN(15) {
 	case 14:
 		if len(w.kept) > 0 {
@@ -167,7 +167,7 @@ func (w *wanderer) step() error {
 	}
 }
 
-func (w *wanderer) choose() error {
+func (w *randomStrand) choose() error {
 	fs := []*replay.Future{w.any(), w.any()}
 	for range min(len(w.kept), 2) {
 		fs = append(fs, w.kept[w.rng.IntN(len(w.kept))])
@@ -186,7 +186,7 @@ func (w *wanderer) choose() error {
 	return w.note(fmt.Sprint(winner), w.get(fs[winner]))
 }
 
-func (w *wanderer) scoped() error {
+func (w *randomStrand) scoped() error {
 	if w.depth > 1 {
 		return nil
 	}
@@ -200,13 +200,13 @@ func (w *wanderer) scoped() error {
 	return err
 }
 
-func (w *wanderer) siblings() error {
+func (w *randomStrand) siblings() error {
 	if w.depth > 1 {
 		return nil
 	}
 	var fs []*replay.Future
 	for range 1 + w.rng.IntN(3) {
-		sub := &wanderer{x: w.x, rng: rand.New(rand.NewPCG(w.rng.Uint64(), 2)), depth: w.depth + 1, kept: w.kept}
+		sub := &randomStrand{x: w.x, rng: rand.New(rand.NewPCG(w.rng.Uint64(), 2)), depth: w.depth + 1, kept: w.kept}
 		fs = append(fs, w.x.Go(w.scope(), func(in *replay.Scope) {
 			sub.in = in
 			_, _ = sub.walk(4)
@@ -235,22 +235,22 @@ func grant(d *replaytest.Driver, event uint64) {
 		want = replay.Applied
 	}
 	if o, _ := d.Offer(&history.Granted{Scheduled: event}); o != want {
-		panic(fmt.Sprintf("the grant of event %d is %s, not %s:\n%s", event, o, want, replaytest.Text(d.History)))
+		panic(fmt.Sprintf("grant of event %d: %s, not %s:\n%s", event, o, want, replaytest.Text(d.History)))
 	}
 }
 
 func TestReplayIsExactForRandomCodeAndInputs(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		d := drive(t, nil)
-		wandered(rt, d)
+		driveRandom(rt, d)
 		d.CheckReplay()
 		d.CheckRecord()
 	})
 }
 
-// wandered drives random code with random inputs.
-func wandered(rt *rapid.T, d *replaytest.Driver) {
-	d.Restart(wander(rapid.Uint64().Draw(rt, "code")))
+// driveRandom drives random code with random inputs.
+func driveRandom(rt *rapid.T, d *replaytest.Driver) {
+	d.Restart(randomProgram(rapid.Uint64().Draw(rt, "code")))
 	rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "inputs"), 3))
 	if rng.IntN(2) == 0 {
 		d.Limit("test", rng.IntN(2) == 0)

@@ -9,7 +9,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Thousands of cancellations with the longest text would not fit into a commit, and the canceller's text would make the instance fail.
+// Thousands of cancellations with the longest text would not fit into a commit, and a reason would make the instance fail.
 func TestLongReasonIsCutInTheCancellationsOnly(t *testing.T) {
 	d := replaytest.New(t, func(x *replay.Code) replay.Ending {
 		f := x.Call(replay.Call{Activity: "work", Queue: "work"})
@@ -26,7 +26,7 @@ func TestLongReasonIsCutInTheCancellationsOnly(t *testing.T) {
 	}
 	for _, ev := range d.History {
 		if r, ok := ev.(*history.CancelRequested); ok && r.Text != long {
-			t.Errorf("the request keeps %d bytes", len(r.Text))
+			t.Errorf("the request has %d bytes", len(r.Text))
 		}
 	}
 	d.CheckReplay()

@@ -12,7 +12,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// code of a failure, empty for none.
+// codeOf returns the code of a failure, empty if there is none.
 func codeOf(err error) string {
 	if f, ok := errors.AsType[*history.Failure](err); ok {
 		return f.Code
@@ -20,7 +20,7 @@ func codeOf(err error) string {
 	return ""
 }
 
-// A call that is refused is followed by one with the same name that is not. On replay, the first must not match the event of the second.
+// A rejected call is followed by an accepted call with the same name. On replay, the first must not match the event of the second.
 func TestRejectedCallIsRejectedOnReplayUnderAnyLimits(t *testing.T) {
 	big, small := text(strings.Repeat("x", 20)), text("x")
 	code := program(func(x *replay.Code) (string, error) {
@@ -77,16 +77,16 @@ func TestCallOverTheLimitIsRejectedOnReplayAfterTheLimitIsRaised(t *testing.T) {
 	}
 }
 
-func TestCallThatDoesNotFitIntoItsTurnIsRejectedAndTheNextTurnTakesIt(t *testing.T) {
+func TestCallThatDoesNotFitIntoItsTurnIsRejectedAndAcceptedInTheNextTurn(t *testing.T) {
 	const each = 500 << 10
 	large := strings.Repeat("x", each)
 	code := program(func(x *replay.Code) (string, error) {
 		done := 0
-		var under []*replay.Future
+		var outstanding []*replay.Future
 		for done < 40 {
 			f := start(x, "a", large)
 			if !f.Settled() {
-				under = append(under, f)
+				outstanding = append(outstanding, f)
 				done++
 				continue
 			}
@@ -94,10 +94,10 @@ func TestCallThatDoesNotFitIntoItsTurnIsRejectedAndTheNextTurnTakesIt(t *testing
 			if refused, ok := errors.AsType[*history.Failure](err); !ok || refused.Code != history.CodeTurnTooLarge || !slices.Contains(refused.Also, history.CodeTooLarge) {
 				return "", fmt.Errorf("call %d: %w", done, err)
 			}
-			if _, err := get(x, under[0]); err != nil { // the next turn has room again
+			if _, err := get(x, outstanding[0]); err != nil { // the next turn has room again
 				return "", err
 			}
-			under = under[1:]
+			outstanding = outstanding[1:]
 		}
 		if err := x.Send("i", "e", text(large), nil); codeOf(err) == "" {
 			_, err = x.SideEffect(func() (history.Payload, *history.Failure) { return text(large), nil }, nil)

@@ -19,10 +19,10 @@ func calls(c replay.Call) body {
 	}
 }
 
-var patient = replay.Retry{Attempts: 4, Initial: time.Second, Factor: 3, Max: 5 * time.Second}
+var fourAttempts = replay.Retry{Attempts: 4, Initial: time.Second, Factor: 3, Max: 5 * time.Second}
 
 func TestEachAttemptIsScheduledAfterAnIncreasingBackoff(t *testing.T) {
-	d := drive(t, calls(replay.Call{Retry: patient}))
+	d := drive(t, calls(replay.Call{Retry: fourAttempts}))
 	d.Start(text(""))
 	keys := map[string]bool{}
 	for attempt := uint32(1); ; attempt++ {
@@ -39,7 +39,7 @@ func TestEachAttemptIsScheduledAfterAnIncreasingBackoff(t *testing.T) {
 		d.Fail(id, oops)
 		_, at, _ := d.X.NextTimer()
 		if want := []int64{1_000, 3_000, 5_000}[attempt-1]; at-d.Now != want {
-			t.Fatalf("pause %d is %d ms, not %d", attempt, at-d.Now, want)
+			t.Fatalf("backoff %d is %d ms, not %d", attempt, at-d.Now, want)
 		}
 		d.Fire()
 	}
@@ -61,7 +61,7 @@ func TestPermanentAndExcludedFailuresAreNotRetried(t *testing.T) {
 		"excluded inside": {Message: "no", Code: "outer", Also: []string{"declined"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			retry := patient
+			retry := fourAttempts
 			retry.Unless = []string{"declined"}
 			d := drive(t, calls(replay.Call{Retry: retry}))
 			d.Start(text(""))
@@ -104,10 +104,10 @@ func TestAttemptThatTimesOutWithoutRetryFailsTheCall(t *testing.T) {
 func TestCallThatTimesOutIsNotRetried(t *testing.T) {
 	for name, during := range map[string]func(*replaytest.Driver){
 		"in an attempt": func(*replaytest.Driver) {},
-		"in a pause":    func(d *replaytest.Driver) { d.Fail(d.Only("a"), oops) },
+		"in a backoff":  func(d *replaytest.Driver) { d.Fail(d.Only("a"), oops) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			retry := patient
+			retry := fourAttempts
 			retry.Initial, retry.Max = time.Hour, time.Hour
 			d := drive(t, calls(replay.Call{Retry: retry, AttemptTimeout: 2 * time.Minute, Within: time.Minute}))
 			d.Start(text(""))
@@ -120,7 +120,7 @@ func TestCallThatTimesOutIsNotRetried(t *testing.T) {
 
 func TestCancelledCallCancelsItsEventsInOrder(t *testing.T) {
 	d := drive(t, func(x *replay.Code) (string, error) {
-		f := x.Call(replay.Call{Activity: "a", Retry: patient, AttemptTimeout: time.Minute, Within: time.Hour})
+		f := x.Call(replay.Call{Activity: "a", Retry: fourAttempts, AttemptTimeout: time.Minute, Within: time.Hour})
 		if _, err := get(x, x.Next("go", nil)); err != nil {
 			return "", err
 		}

@@ -15,7 +15,7 @@ import (
 func TestRewoundHistoryReplaysAndRunsNothingAgain(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		d := drive(t, nil)
-		wandered(rt, d)
+		driveRandom(rt, d)
 		for range 2 { // a rewound history can be rewound again
 			to := rapid.Uint64Range(1, uint64(len(d.History))).Draw(rt, "to")
 			plan, err := history.PlanRewind(d.History, to, nil)
@@ -29,7 +29,7 @@ func TestRewoundHistoryReplaysAndRunsNothingAgain(t *testing.T) {
 				t.Fatal(err)
 			}
 			checkPlan(t, d.History, plan)
-			if plan.Keep == 0 { // it starts over
+			if plan.Keep == 0 { // the plan starts from the beginning
 				return
 			}
 			d.Rewind(plan)
@@ -71,7 +71,7 @@ func runsNothingAgain(t *testing.T, events []history.Event) {
 		switch e := ev.(type) {
 		case *history.ActivityScheduled:
 			if call[e.ID] = e.CallKey(); done[e.CallKey()] {
-				t.Fatalf("event %d schedules what has a result:\n%s", e.ID, replaytest.Text(events))
+				t.Fatalf("event %d schedules a call that has a result:\n%s", e.ID, replaytest.Text(events))
 			}
 		case *history.ActivityCompleted:
 			done[call[e.Scheduled]] = true

@@ -17,7 +17,7 @@ import (
 
 // A scenario file contains a program, and then inputs, each with the decisions that follow from it:
 //
-//	# what it shows
+//	# title
 //	code
 //		left = activity left
 //		...
@@ -28,11 +28,11 @@ import (
 // The operations of programs are in machine_test.go. The inputs are
 //
 //	observe, which completes polls
-//	start [JSON] · completed ID JSON · failed ID TEXT · event NAME JSON · cancel WHO WHY… · fire · advance DURATION
+//	start [JSON] · completed ID JSON · failed ID TEXT · event NAME JSON · cancel REQUESTER REASON… · fire · advance DURATION
 //	child-completed ID JSON · child-failed ID TEXT · continue, which begins the next execution · status, which shows it
 //	full ACTION · room ACTION, which has a limit from then on ("test" is the instance) · granted ID · refused ID CODE
 //
-// A dropped input is shown as dropped. Another code section is another build: the history so far is replayed with it and continues. Every
+// A dropped input is shown as dropped. A second code section is a new build: the history so far is replayed with it, and continues. Every
 // scenario is replayed from each of its prefixes. go test -run Scenario -update rewrites the decisions; review the difference.
 func TestScenariosPlayAsRecorded(t *testing.T) { scenario.Run(t, "testdata/*.txt", 27, play) }
 
@@ -77,11 +77,11 @@ func play(t *testing.T, text string) string {
 					fmt.Fprintf(&out, "\tcarries %s\n", show.Summary(ev))
 				}
 			}
-			outcome, all := give(t, d, words)
+			outcome, decisions := feed(t, d, words)
 			if outcome.Dropped() {
 				fmt.Fprintf(&out, "\t%s\n", outcome)
 			}
-			for _, made := range all {
+			for _, made := range decisions {
 				fmt.Fprintf(&out, "\t%d %s %s\n", made.Meta().ID, show.Kind(made), about(made))
 			}
 		}
@@ -104,7 +104,8 @@ func about(ev history.Event) string {
 	return text
 }
 
-func give(t *testing.T, d *replaytest.Driver, words []string) (replay.Outcome, []history.Event) {
+// feed applies the input of a line.
+func feed(t *testing.T, d *replaytest.Driver, words []string) (replay.Outcome, []history.Event) {
 	t.Helper()
 	rest := func(n int) string { return strings.Join(words[min(n, len(words)):], " ") }
 	id := func() uint64 {

@@ -13,8 +13,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// tidy starts a sibling in the scope that does detached work when it is cancelled.
-func tidy(x *replay.Code, in *replay.Scope) {
+// cleanUp starts a sibling in the scope that does detached work when it is cancelled.
+func cleanUp(x *replay.Code, in *replay.Scope) {
 	x.Go(in, func(in *replay.Scope) {
 		_ = x.Wait(x.Timer(time.Hour, in), in)
 		d := x.Detach(in, time.Minute)
@@ -31,7 +31,7 @@ func TestScopeEndedByAPanicWaitsForItsSiblingsAndCanBeEvictedMeanwhile(t *testin
 			d := drive(t, func(x *replay.Code) (string, error) {
 				in := x.Open(nil)
 				defer x.Close(in)
-				tidy(x, in)
+				cleanUp(x, in)
 				if _, err := call(x, "a", ""); err != nil {
 					return "", err
 				}
@@ -120,7 +120,7 @@ func TestRemovedOrAddedSideEffectIsADivergence(t *testing.T) {
 	}
 	without := func(x *replay.Code) (string, error) { return call(x, "a", "7") }
 	for name, c := range map[string][2]func(*replay.Code) (string, error){
-		"gone": {with, without}, "new": {without, with},
+		"removed": {with, without}, "added": {without, with},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := drive(t, c[0])

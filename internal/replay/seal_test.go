@@ -150,7 +150,7 @@ func TestMissingKeyBreaksTheExecutionAndIsNoDivergence(t *testing.T) {
 	}
 	lost := &history.EventReceived{Name: "event", Payload: codecOf(t, false, 3).Seal(nil, text(secret))}
 	if _, err := x.Apply(lost); !errors.Is(err, replay.ErrSealed) {
-		t.Errorf("an event with a key that is missing: %v", err)
+		t.Errorf("an event with a missing key: %v", err)
 	}
 }
 
@@ -171,10 +171,10 @@ func TestUpdateWhoseKeyIsMissingEndsTheCode(t *testing.T) {
 			t.Fatal(err)
 		}
 		if f := x.Validate(u); f != nil {
-			t.Errorf("the update is answered: %+v", f)
+			t.Errorf("the update was answered: %+v", f)
 		}
 		if _, err := x.Apply(u); !errors.Is(err, replay.ErrSealed) {
-			t.Errorf("the update is applied: %v", err)
+			t.Errorf("applying the update: %v", err)
 		}
 		if err := x.Evict(); err != nil || unwound != i+1 {
 			t.Fatalf("evicted: %v; the code of %d of %d executions has ended", err, unwound, i+1)

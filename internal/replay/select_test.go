@@ -175,7 +175,7 @@ func gather(t *testing.T, n int, seed uint64) {
 	for _, id := range ids {
 		d.Complete(id, text(fmt.Sprint(id-2)))
 		if o, _ := d.Offer(&history.ActivityFailed{Scheduled: id}); o != replay.DroppedLate {
-			t.Fatalf("a repeated answer: %s", o)
+			t.Fatalf("a repeated completion: %s", o)
 		}
 	}
 	d.Complete(d.Only("gathered"), text("G"))

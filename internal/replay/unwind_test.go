@@ -25,7 +25,7 @@ func wantFailure(tb testing.TB, d *replaytest.Driver, code, message string) *his
 
 func TestPanicFailsTheExecutionWithItsStack(t *testing.T) {
 	d := drive(t, func(x *replay.Code) (string, error) {
-		start(x, "left-behind", "")
+		start(x, "outstanding", "")
 		if _, err := call(x, "a", ""); err != nil {
 			return "", err
 		}
@@ -59,13 +59,13 @@ func TestPanicInASiblingFailsTheExecutionAndUnwindsTheRoot(t *testing.T) {
 
 func TestGoexitFailsTheExecutionAndNotTheCaller(t *testing.T) {
 	for name, where := range map[string]func(x *replay.Code){
-		"at once":        func(*replay.Code) {},
+		"before a wait":  func(*replay.Code) {},
 		"after a wait":   func(x *replay.Code) { _, _ = call(x, "a", "") },
-		"behind a panic": func(*replay.Code) { defer func() { _ = recover() }(); panic("first") },
+		"after a panic":  func(*replay.Code) { defer func() { _ = recover() }(); panic("first") },
 		"during a panic": func(*replay.Code) { defer func() { panic("in a deferred function") }() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			survived := false
+			returned := false
 			d := drive(t, func(x *replay.Code) (string, error) {
 				where(x)
 				runtime.Goexit()
@@ -76,10 +76,10 @@ func TestGoexitFailsTheExecutionAndNotTheCaller(t *testing.T) {
 				if ids := d.Scheduled("a"); len(ids) > 0 {
 					d.Complete(ids[0], text(""))
 				}
-				survived = true
+				returned = true
 			}()
-			if !survived || !d.X.Ended() {
-				t.Fatal("the caller did not survive")
+			if !returned || !d.X.Ended() {
+				t.Fatal("the caller did not return")
 			}
 			if _, ok := d.End().(*history.Failed); !ok {
 				t.Fatalf("ended with %+v", d.End())
@@ -107,7 +107,7 @@ func TestEvictionRunsDeferredFunctionsThatCanScheduleNothing(t *testing.T) {
 		defer func() { ran = append(ran, "outer") }()
 		defer func() {
 			ran = append(ran, "inner")
-			for { // a retry loop that never gives up
+			for { // an endless retry loop
 				_, _ = call(x, "compensate", "")
 			}
 		}()
@@ -148,13 +148,13 @@ func TestRecoverCannotStopTheUnwinding(t *testing.T) {
 
 func TestPanicInADeferredFunctionIsReportedByEvict(t *testing.T) {
 	x := replay.New(history.Identity{Instance: "i"}, program(func(x *replay.Code) (string, error) {
-		defer func() { panic("while unwound") }()
+		defer func() { panic("during unwinding") }()
 		return call(x, "a", "")
 	}), replay.Options{})
 	if _, err := x.Apply(&history.Started{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := x.Evict(); err == nil || !strings.Contains(err.Error(), "while unwound") {
+	if err := x.Evict(); err == nil || !strings.Contains(err.Error(), "during unwinding") {
 		t.Fatalf("evict: %v", err)
 	}
 }
@@ -193,14 +193,14 @@ func TestExecutionMayBeEvictedFromAnotherGoroutine(t *testing.T) {
 
 func TestCodeThatBlocksDoesNotBlockOtherInstances(t *testing.T) {
 	release := make(chan struct{})
-	stuck := replay.New(history.Identity{Instance: "blocked"}, program(func(*replay.Code) (string, error) {
+	blocked := replay.New(history.Identity{Instance: "blocked"}, program(func(*replay.Code) (string, error) {
 		<-release
 		return "late", nil
 	}), replay.Options{})
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_, _ = stuck.Apply(&history.Started{})
+		_, _ = blocked.Apply(&history.Started{})
 	}()
 	d := drive(t, func(x *replay.Code) (string, error) { return call(x, "a", "") })
 	d.Start(text(""))
@@ -240,7 +240,7 @@ func TestContextOnAnotherGoroutineIsAMisuse(t *testing.T) {
 		}
 	}
 	if ended || !strings.Contains(logs.String(), "goroutine") {
-		t.Fatalf("NewID on a foreign goroutine went on; log: %s", logs)
+		t.Fatalf("NewID on a foreign goroutine returned; log: %s", logs)
 	}
 	wantKinds(t, d.History, history.KindStarted, history.KindActivityScheduled)
 	d.Complete(d.Only("a"), text("A"))

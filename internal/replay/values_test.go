@@ -181,7 +181,7 @@ func TestRecordedEffectIDIsThatOfTheEvent(t *testing.T) {
 	}
 }
 
-// Many event names, which senders choose, are found by name as few are, even if the code waits for them before they arrive.
+// Senders choose event names, so an execution may have many of them, and code may wait for each before it arrives.
 func TestEventsOfManyNamesAreKeptApart(t *testing.T) {
 	const names = 40
 	name := func(i int) string { return fmt.Sprint("event-", i) }

@@ -26,7 +26,7 @@ func ok(t *testing.T, err error) {
 	}
 }
 
-func soon(t *testing.T) context.Context {
+func timeout(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(cancel)
 	return ctx
@@ -34,7 +34,7 @@ func soon(t *testing.T) context.Context {
 
 func open(t *testing.T) *queue.Conn {
 	t.Helper()
-	c, err := queue.Open(soon(t), natstest.Dial(t, natstest.Start(t).ClientURL()), queue.Options{Partitions: 4})
+	c, err := queue.Open(timeout(t), natstest.Dial(t, natstest.Start(t).ClientURL()), queue.Options{Partitions: 4})
 	ok(t, err)
 	t.Cleanup(c.Close)
 	return c
@@ -105,7 +105,7 @@ func TestEveryFieldOfRequestsAndRepliesRoundTrips(t *testing.T) {
 	}
 }
 
-func TestRequestIsAnsweredWithAReplyAProblemOrLater(t *testing.T) {
+func TestRequestIsAnsweredWithAReplyAProblemOrALaterAnswer(t *testing.T) {
 	conn := open(t)
 	answers := make(chan Answer, 1)
 	inbox, err := OnAnswers(conn, func(_ string, a Answer) { answers <- a })
@@ -122,7 +122,7 @@ func TestRequestIsAnsweredWithAReplyAProblemOrLater(t *testing.T) {
 		case *History:
 			return &HistoryPage{Events: [][]byte{make([]byte, 2<<20)}}, nil
 		case *Count:
-			return nil, errors.New("redis: away")
+			return nil, errors.New("redis: connection refused")
 		default:
 			return nil, &Problem{Code: ProblemNotFound, Message: "no"}
 		}
@@ -130,35 +130,35 @@ func TestRequestIsAnsweredWithAReplyAProblemOrLater(t *testing.T) {
 	ok(t, err)
 	defer s.Stop()
 	var d Description
-	if err := Call(soon(t), conn, 1, &Describe{Instance: "a"}, &d); err != nil || d.Instance != "a" {
+	if err := Call(timeout(t), conn, 1, &Describe{Instance: "a"}, &d); err != nil || d.Instance != "a" {
 		t.Errorf("%+v, %v", d, err)
 	}
 	var r Answered
-	if err := Call(soon(t), conn, 1, &Await{Instance: "a", ReplyTo: inbox.Subject("t")}, &r); err != nil || r.Answer != nil {
+	if err := Call(timeout(t), conn, 1, &Await{Instance: "a", ReplyTo: inbox.Subject("t")}, &r); err != nil || r.Answer != nil {
 		t.Errorf("%+v, %v", r, err)
 	}
 	if a := <-answers; a.Instance != "a" || a.Status != "completed" {
 		t.Errorf("%+v", a)
 	}
-	if err := Call(soon(t), conn, 1, &Status{ReplyTo: "orders.ship"}, &r); err != nil || r.Answer.Instance != "" {
+	if err := Call(timeout(t), conn, 1, &Status{ReplyTo: "orders.ship"}, &r); err != nil || r.Answer.Instance != "" {
 		t.Errorf("an answer may be published to %q, %v", r.Answer.Instance, err)
 	}
 	for want, q := range map[string]Request{ProblemNotFound: &Clear{}, ProblemInternal: &Count{}} {
 		var p *Problem
-		if err := Call(soon(t), conn, 1, q, &Done{}); !errors.As(err, &p) || p.Code != want {
+		if err := Call(timeout(t), conn, 1, q, &Done{}); !errors.As(err, &p) || p.Code != want {
 			t.Errorf("%T: %v", q, err)
 		}
 	}
 	var p *Problem
-	if err := Call(soon(t), conn, 1, &History{}, &HistoryPage{}); !errors.As(err, &p) || p.Code != ProblemInternal {
-		t.Errorf("a reply that does not fit into a message: %v", err)
+	if err := Call(timeout(t), conn, 1, &History{}, &HistoryPage{}); !errors.As(err, &p) || p.Code != ProblemInternal {
+		t.Errorf("a reply that exceeds the size of a message: %v", err)
 	}
-	if err := Call(soon(t), conn, 2, &Count{}, &Counts{}); !errors.Is(err, queue.ErrNoOwner) {
+	if err := Call(timeout(t), conn, 2, &Count{}, &Counts{}); !errors.Is(err, queue.ErrNoOwner) {
 		t.Errorf("a partition without an owner: %v", err)
 	}
 }
 
-func TestRequestInterruptedByAStopIsForTheNextOwner(t *testing.T) {
+func TestRequestInterruptedByAStopFailsAsNotOwner(t *testing.T) {
 	conn := open(t)
 	begun := make(chan struct{})
 	s, err := Serve(conn, 1, func(ctx context.Context, _ Request) (Reply, error) {
@@ -168,7 +168,7 @@ func TestRequestInterruptedByAStopIsForTheNextOwner(t *testing.T) {
 	})
 	ok(t, err)
 	failed := make(chan error, 1)
-	go func() { failed <- Call(soon(t), conn, 1, &Describe{Instance: "a"}, &Description{}) }()
+	go func() { failed <- Call(timeout(t), conn, 1, &Describe{Instance: "a"}, &Description{}) }()
 	<-begun
 	s.Stop()
 	var p *Problem
@@ -193,21 +193,20 @@ func TestOperationRequiresThePermissionOfItsSubject(t *testing.T) {
 	}
 }
 
-func TestWorkersDescribeThemselves(t *testing.T) {
+func TestWorkersReturnsTheDescriptionOfEveryWorker(t *testing.T) {
 	conn := open(t)
 	want := Worker{Name: "w", PID: 7, Queues: []string{"q"}, Abandoned: make([]Task, maxAbandoned+1)}
 	s, err := ServeWorker(conn, func() Worker { return want })
 	ok(t, err)
 	defer s.Stop()
 	ok(t, conn.NATS().Flush())
-	got, err := Workers(soon(t), conn, 200*time.Millisecond)
+	got, err := Workers(timeout(t), conn, 200*time.Millisecond)
 	if err != nil || len(got) != 1 || got[0].Name != "w" || got[0].PID != 7 || len(got[0].Abandoned) != maxAbandoned {
 		t.Errorf("%d workers, %v", len(got), err)
 	}
 }
 
-// FuzzRequests decodes bytes as a request and as each reply. Errors are typed; a value that is decoded stays the same when it is encoded and
-// decoded again.
+// FuzzRequests decodes bytes as a request and as each reply. Errors are typed; a decoded value round-trips.
 func FuzzRequests(f *testing.F) {
 	n := 0
 	for _, q := range requests() {
@@ -232,7 +231,7 @@ func FuzzRequests(f *testing.F) {
 			}
 			if err == nil {
 				if err := decodeReply(encodeReply(r, nil), emptyLike(r)); err != nil {
-					t.Errorf("%T does not survive: %v", r, err)
+					t.Errorf("%T does not round-trip: %v", r, err)
 				}
 			}
 		}
@@ -244,7 +243,7 @@ func FuzzRequests(f *testing.F) {
 	})
 }
 
-func TestAnswerOfAnotherContentTypeIsBase64ForOtherLanguages(t *testing.T) {
+func TestResultThatIsNotJSONIsBase64InAnOutcome(t *testing.T) {
 	a := Answer{Instance: "i", Status: "completed", Result: history.Payload{Type: "image/png", Data: []byte{1, 2}}}
 	if o := a.Outcome(); string(o.Result) != `"AQI="` {
 		t.Errorf("%s", o.Result)

@@ -70,7 +70,7 @@ func TestCommitClaimsForReservedSlots(t *testing.T) {
 	for _, event := range []uint64{2, 3} {
 		task := queue.Task{Instance: "i", Activity: event, Effect: "e" + strconv.FormatUint(event, 10)}
 		if ran := d.run(task); ran != (event == 2) {
-			t.Errorf("event %d ran here: %t", event, ran)
+			t.Errorf("event %d ran locally: %t", event, ran)
 		}
 		if d.run(task) {
 			t.Errorf("event %d ran twice", event)
@@ -86,7 +86,7 @@ func TestCommitWithUnknownOutcomeIsSentAgainWithItsClaims(t *testing.T) {
 	d, e := newDirect(l.reserve), commitEffect()
 	d.claim(e)
 	d.commitAnswered("i", errors.New("no reply"))
-	want(t, "claims", tokens(d.claim(e)), "t1", "t2", "") // the cancelled one is not claimed
+	want(t, "claims", tokens(d.claim(e)), "t1", "t2", "") // the cancelled activity is not claimed
 	d.commitAnswered("i", record.ErrConflict)
 	want(t, "dropped", l.dropped, "t1", "t2")
 	d.claim(e)

@@ -97,7 +97,7 @@ func (w *hostHarness) send(r pool.Request, within time.Duration) <-chan *pool.An
 	return got
 }
 
-// TestMemberWithTooManyRequestsIsBusy holds that a member rejects requests beyond its limits of number and bytes at once as busy, and accepts
+// TestMemberWithTooManyRequestsIsBusy checks that a member rejects requests beyond its limits of number and bytes at once as busy, and accepts
 // requests again after earlier ones are answered.
 func TestMemberWithTooManyRequestsIsBusy(t *testing.T) {
 	t.Parallel()
@@ -116,10 +116,10 @@ func TestMemberWithTooManyRequestsIsBusy(t *testing.T) {
 	}
 	w.release()
 	if a := <-first; len(a.Events) == 0 || a.Error != "" || a.Missing != "" {
-		t.Errorf("the last request that has room: %q %q", a.Error, a.Missing)
+		t.Errorf("the last request within the limit: %q %q", a.Error, a.Missing)
 	}
 	if a := <-w.turn("third"); len(a.Events) == 0 {
-		t.Errorf("after it: %q %q", a.Error, a.Missing)
+		t.Errorf("after its answer: %q %q", a.Error, a.Missing)
 	}
 	fill(1-maxHostRequests, maxHostBytes-10)
 	if a := <-w.turn("fourth"); !a.Busy {
@@ -127,15 +127,15 @@ func TestMemberWithTooManyRequestsIsBusy(t *testing.T) {
 	}
 	fill(0, 10-maxHostBytes)
 	if a := <-w.turn("fifth"); len(a.Events) == 0 {
-		t.Errorf("with room again: %q %q", a.Error, a.Missing)
+		t.Errorf("within the bytes again: %q %q", a.Error, a.Missing)
 	}
 	if w.host.requests != 0 || w.host.bytes != 0 {
-		t.Errorf("%d requests of %d bytes are counted, and none is open", w.host.requests, w.host.bytes)
+		t.Errorf("%d requests of %d bytes are counted, and none is outstanding", w.host.requests, w.host.bytes)
 	}
 }
 
-// TestStoppingMemberFinishesItsTurns holds that a stopping member still writes the objects of an open turn, and that it answers busy once its time
-// is over, so that the owner tries another member.
+// TestStoppingMemberFinishesItsTurns checks that a stopping member still writes the objects of an outstanding turn, and answers busy after its
+// timeout, so that the owner tries another member.
 func TestStoppingMemberFinishesItsTurns(t *testing.T) {
 	t.Parallel()
 	for name, inTime := range map[string]bool{"in time": true, "late": false} {
@@ -163,7 +163,7 @@ func TestStoppingMemberFinishesItsTurns(t *testing.T) {
 	}
 }
 
-// TestSearchForCodeIsRepeatedOnce holds that an owner repeats a search without an answer once: the message may have been lost.
+// TestSearchForCodeIsRepeatedOnce checks that an owner repeats a search without an answer once: the message may have been lost.
 func TestSearchForCodeIsRepeatedOnce(t *testing.T) {
 	t.Parallel()
 	w := newHostHarness(t)
@@ -171,7 +171,7 @@ func TestSearchForCodeIsRepeatedOnce(t *testing.T) {
 	lost := 1
 	sub, err := w.conn.ServeCode("unanswered", "", true, func() []byte {
 		if searches <- struct{}{}; len(searches) <= lost {
-			return []byte("no part of a message")
+			return []byte("not a part of a message")
 		}
 		at, of, found := 0, 1, pool.Found{At: "m", Version: "3"}.Encode()
 		return wire.Encode(func(c *wire.Codec) { c.Count(&at); c.Count(&of); c.Bytes(&found) })
@@ -187,8 +187,8 @@ func TestSearchForCodeIsRepeatedOnce(t *testing.T) {
 	}
 }
 
-// TestInstancesAreRetriedWhenTheConnectionIsRestored holds that an owner searches for missing code as soon as its connection is restored: it may have
-// missed the notice of a new member.
+// TestInstancesAreRetriedWhenTheConnectionIsRestored checks that an owner searches for missing code as soon as its connection is restored, because it may
+// have missed the notice of a new member.
 func TestInstancesAreRetriedWhenTheConnectionIsRestored(t *testing.T) {
 	t.Parallel()
 	proxy, err := netfault.Listen(strings.TrimPrefix(natstest.Start(t).ClientURL(), "nats://"))
@@ -209,10 +209,10 @@ func TestInstancesAreRetriedWhenTheConnectionIsRestored(t *testing.T) {
 	go func() { p.watchConnection(ctx); close(ended) }()
 	t.Cleanup(func() { stop(); <-ended })
 	var got []core.MessageKind
-	poll.Until(t, time.Minute, "the instances are tried again", func() bool {
+	poll.Until(t, time.Minute, "the instances are retried", func() bool {
 		proxy.Cut() // again, if the connection was restored before it was watched
 		proxy.Heal()
-		poll.Until(t, time.Minute, "it is connected", conn.Connected)
+		poll.Until(t, time.Minute, "the connection is restored", conn.Connected)
 		box.each(func(m *mail) { got = append(got, m.Kind) })
 		return len(got) > 0
 	})
@@ -221,8 +221,8 @@ func TestInstancesAreRetriedWhenTheConnectionIsRestored(t *testing.T) {
 	}
 }
 
-// TestPartitionIsNotDeclinedForATurnOfAnotherMember holds that an owner keeps its partition if another member found that the code does not match the
-// history, and declines it if it found that itself.
+// TestPartitionIsNotDeclinedForATurnOfAnotherMember checks that an owner keeps its partition if another member reports a divergence, and declines it
+// if it detects the divergence itself.
 func TestPartitionIsNotDeclinedForATurnOfAnotherMember(t *testing.T) {
 	t.Parallel()
 	s := &shell{process: &Process{}, tenure: &partition.Tenure{}, resident: resident{guests: map[string]guest{}, remoteTurns: map[string]*guestTurn{}, failed: map[string]bool{}}}
@@ -235,7 +235,7 @@ func TestPartitionIsNotDeclinedForATurnOfAnotherMember(t *testing.T) {
 	if s.declineFor(stalled); len(s.process.declines.all) != 0 {
 		t.Errorf("declined: %v", s.process.declines.all)
 	}
-	again := &guestTurn{instance: "i", decided: &core.Decided{Missing: "none has it"}}
+	again := &guestTurn{instance: "i", decided: &core.Decided{Missing: "no member has the code"}}
 	s.remoteTurns["i"] = again
 	s.guestDone(again)
 	if s.declineFor(stalled); len(s.process.declines.all) != 1 {

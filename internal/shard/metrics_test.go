@@ -83,7 +83,7 @@ func TestUnregisteredNamesAreOneLabelValue(t *testing.T) {
 		m.committed(turn, c, 3500, exemplar(turn))
 	}
 	if m.orchestration("x3") != m.orchestration(promx.Other) {
-		t.Error("an orchestration that is not registered has metrics of its own")
+		t.Error("an unregistered orchestration has its own metrics")
 	}
 	for i := range 2 * maxActions {
 		m.waited.WithLabelValues(m.actions.Of(string(rune('a' + i)))).Inc()

@@ -103,9 +103,9 @@ func (w *objectHarness) round(want string) {
 	}
 }
 
-// TestObjectIsRemovedWhenNoInstanceRefersToIt: an object that a crash left without a reference, and one whose instances were removed, are removed by
-// the second round that finds no reference; one that an instance refers to is kept. A partition that does not apply its inputs retains its objects,
-// and delays no others; one that always lags, but applies its inputs, retains none.
+// TestObjectIsRemovedWhenNoInstanceRefersToIt: an object without a reference, after a crash or the removal of its instances, is removed by the second
+// round that finds no reference; an object that an instance refers to is kept. A partition that does not apply its inputs retains its objects and
+// delays no others; a partition that lags but applies its inputs retains none.
 func TestObjectIsRemovedWhenNoInstanceRefersToIt(t *testing.T) {
 	t.Parallel()
 	w := newObjectHarness(t)
@@ -154,7 +154,7 @@ func TestObjectThatIsWrittenAgainIsNotRemoved(t *testing.T) {
 	before := w.listed()
 	w.round("[-a!]")
 	w.ok(w.put("a", "i"))
-	for _, o := range before { // as an owner of partition 0 that was paused would do
+	for _, o := range before { // as a paused owner of partition 0 does when it resumes
 		w.ok(w.conn.RemoveObject(t.Context(), o))
 	}
 	_, err := w.conn.GetObject(t.Context(), objectName("a"), 600<<10, queue.FollowerLag, 0)
@@ -220,7 +220,7 @@ func TestStoreThatDoesNotAnswerIsNotCalledAgainAtOnce(t *testing.T) {
 	late, stop := context.WithTimeout(t.Context(), 0)
 	defer stop()
 	if _, err := w.loadObject(late, objectName("a"), 600<<10); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("a read without time: %v", err)
+		t.Errorf("a read with an expired deadline: %v", err)
 	}
 	if err := read(); !errors.Is(err, errUnanswered) {
 		t.Errorf("a read soon after a timeout: %v", err)
@@ -240,7 +240,7 @@ func TestStoreThatDoesNotAnswerIsNotCalledAgainAtOnce(t *testing.T) {
 	}
 }
 
-// TestMarksOutliveARollback: young objects are skipped, an object is removed when its mark is old, and the mark stays for the same time after the removal.
+// TestMarksOutliveARollback: young objects are skipped, an object is removed when its mark is old, and the mark is kept for the same time after the removal.
 func TestMarksOutliveARollback(t *testing.T) {
 	t.Parallel()
 	w := newObjectHarness(t)
@@ -276,6 +276,6 @@ func TestSizeOfTheObjectStoreIsMeasured(t *testing.T) {
 	}
 	w.sampleObjects(t.Context(), false)
 	if got := size(); got != 0 {
-		t.Errorf("%v bytes, of another owner", got)
+		t.Errorf("%v bytes, measured by another owner", got)
 	}
 }

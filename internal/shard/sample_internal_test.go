@@ -15,7 +15,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history/store"
 )
 
-// The counts of 64 partitions take 192 reads; if they were sent one after the other, each would wake an idle process up.
+// The counts of 64 partitions take 192 reads; if they were sent sequentially, each would wake up an idle process.
 func TestInstancesOfAllPartitionsAreCountedTogether(t *testing.T) {
 	rdb := redistest.Start(t).Client(t)
 	space := redisx.NewSpace(redistest.Namespace())
@@ -43,7 +43,7 @@ func TestInstancesOfAllPartitionsAreCountedTogether(t *testing.T) {
 		s.sampleInstances(t.Context(), owned)
 	}()
 	if first := <-held.Began(); len(first) == 1 && slices.Equal(first, <-held.Began()) { // an overdue read is repeated
-		t.Error("a read waits for another one")
+		t.Error("a read waits for another read")
 	}
 	held.Release()
 	<-done

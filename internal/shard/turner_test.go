@@ -14,23 +14,23 @@ import (
 )
 
 // step is a job that consists of functions.
-type step struct{ run, givenUp, ended func() }
+type step struct{ run, abandoned, ended func() }
 
 func (s step) work()    { s.run() }
 func (s step) done()    { s.ended() }
 func (s step) late()    { s.ended() }
-func (s step) blocked() { s.givenUp() }
+func (s step) blocked() { s.abandoned() }
 
 // An eviction queued after a turn evicts the code that the turn returns, unless the turn was abandoned. It must therefore not run before
 // the abandonment is complete.
-func TestJobAfterABlockedOneRunsOnceThatIsAbandoned(t *testing.T) {
+func TestJobAfterABlockedJobRunsOnceThatIsAbandoned(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	turns := newTurner(timers.NewTicker(watchTick))
 	var ran, early atomic.Bool
 	began, release, late := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	turns.do(step{
 		run: func() { close(began); <-release },
-		givenUp: func() {
+		abandoned: func() {
 			for range 1000 {
 				runtime.Gosched()
 			}
@@ -49,7 +49,7 @@ func TestJobAfterABlockedOneRunsOnceThatIsAbandoned(t *testing.T) {
 	<-late
 }
 
-// TestTurnsThatReadManyLargePayloadsRunOneAfterTheOther bounds memory: what a replay has received stays there until its turn ends. With one slot,
+// TestTurnsThatReadManyLargePayloadsRunOneAfterTheOther bounds memory: the payloads that a replay reads stay in memory until its turn ends. With one slot,
 // the second large turn waits until the first one has ended or is abandoned; a small turn does not wait.
 func TestTurnsThatReadManyLargePayloadsRunOneAfterTheOther(t *testing.T) {
 	for _, blocks := range []bool{false, true} {
@@ -69,7 +69,7 @@ func TestTurnsThatReadManyLargePayloadsRunOneAfterTheOther(t *testing.T) {
 						reading[n].Store(true)
 						<-until
 					},
-					givenUp: func() {}, ended: func() {},
+					abandoned: func() {}, ended: func() {},
 				})
 				synctest.Wait()
 			}
@@ -98,13 +98,13 @@ func TestTurnsThatReadManyLargePayloadsRunOneAfterTheOther(t *testing.T) {
 			}
 			synctest.Wait()
 			if len(slots) != 0 {
-				t.Errorf("%d slots are lost", len(slots))
+				t.Errorf("%d slots are not released", len(slots))
 			}
 		})
 	}
 }
 
-// While no turn runs, the watchdog does not wake the process up; a turn that begins later is watched.
+// While no turn runs, the watchdog does not wake up the process; it watches a turn that begins later.
 func TestWatchdogStopsWhileThereIsNoTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := newTurners(time.Second)
@@ -124,7 +124,7 @@ func TestWatchdogStopsWhileThereIsNoTurn(t *testing.T) {
 		}
 		for range 2 {
 			blocked, release := make(chan struct{}), make(chan struct{})
-			turns.do(step{run: func() { <-release }, givenUp: func() { close(blocked) }, ended: func() {}})
+			turns.do(step{run: func() { <-release }, abandoned: func() { close(blocked) }, ended: func() {}})
 			<-blocked
 			close(release)
 			synctest.Wait()

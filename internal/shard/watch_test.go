@@ -11,7 +11,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history/store"
 )
 
-// An idle partition advances its position with the stream, so the slowest partition is one with unread inputs.
+// An idle partition advances its position with the stream, so the slowest partition has unread inputs.
 func TestStreamIsTrimmedUpToTheSlowestPartitionOnceAllHaveBegun(t *testing.T) {
 	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
 	defer stop()

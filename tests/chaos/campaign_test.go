@@ -69,12 +69,12 @@ func TestCampaign(t *testing.T) {
 	if topology == resized {
 		h.progress() // there are no partitions until an orchestrator has created the namespace
 	}
-	over := time.Duration(minutes * float64(time.Minute))
-	ctx, stop := context.WithTimeout(context.Background(), over)
+	duration := time.Duration(minutes * float64(time.Minute))
+	ctx, stop := context.WithTimeout(context.Background(), duration)
 	defer stop()
 	var keys sync.WaitGroup
-	keys.Go(func() { h.rotate(ctx, over) })
-	h.rage(ctx)
+	keys.Go(func() { h.rotate(ctx, duration) })
+	h.injectFaults(ctx)
 	keys.Wait()
 	h.judge(context.Background(), &summary{Seed: seed, Topology: topology, Previous: before.from, Minutes: minutes, ByFault: h.faults})
 }
@@ -88,16 +88,16 @@ func (h *harness) judge(ctx context.Context, sum *summary) {
 	v, err := h.verdict(after)
 	checking := time.Now()
 	if err == nil {
-		err = h.consistent(after)
+		err = h.checkInvariants(after)
 	}
 	sum.Checked = time.Since(checking).Seconds()
 	if err == nil {
-		err = h.sealed()
+		err = h.checkSealed()
 	}
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	sum.Ballots, sum.Undecided = h.linear()
+	sum.Ballots, sum.Undecided = h.checkBallots()
 	v.Violations = append(v.Violations, h.violations...)
 	for _, n := range sum.ByFault {
 		sum.Faults += n

@@ -105,7 +105,7 @@ func TestClockOfRedisIsStepped(t *testing.T) {
 			t.Fatal(err)
 		}
 		if off := time.Until(at) - by; off.Abs() > 2*time.Second {
-			t.Errorf("a step of %v: the clock is %v off", by, off)
+			t.Errorf("a step of %v: the clock differs by %v", by, off)
 		}
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/pawlrun/pawl/tests/chaos/work"
 )
 
-// counted compares the results of counts and lists with the instances that the verdict has read one by one.
-func (h *harness) counted(ctx context.Context, c *client.Client, e verdict.Evidence) error {
+// checkCounts compares the results of counts and lists with the instances that the verdict has read one by one.
+func (h *harness) checkCounts(ctx context.Context, c *client.Client, e verdict.Evidence) error {
 	want := map[string]map[string]uint64{} // keyed by kind and status
 	seen := map[string]bool{}
 	for _, call := range e.Calls {
@@ -45,7 +45,7 @@ func (h *harness) counted(ctx context.Context, c *client.Client, e verdict.Evide
 }
 
 func (h *harness) count(ctx context.Context, c *client.Client, name, where string, want map[string]uint64) error {
-	n, err := patiently(ctx, func() (client.Counts, error) {
+	n, err := retryRead(ctx, func() (client.Counts, error) {
 		return c.Count(ctx, client.CountOptions{Where: where, By: "status"})
 	})
 	if err != nil {
@@ -59,7 +59,7 @@ func (h *harness) count(ctx context.Context, c *client.Client, name, where strin
 		h.violationf("%s: a count of %s returns %v, want %v", name, where, got, want)
 		return nil
 	}
-	listed, err := patiently(ctx, func() (map[string]uint64, error) {
+	listed, err := retryRead(ctx, func() (map[string]uint64, error) {
 		listed := map[string]uint64{}
 		for s, err := range c.List(ctx, client.ListOptions{Where: where}) {
 			if err != nil {
@@ -82,7 +82,7 @@ func (h *harness) count(ctx context.Context, c *client.Client, name, where strin
 // enough votes. After a rollback, a child of a lost turn may wait for a batch that was addressed to its predecessor: if the
 // payload key was exchanged in between, the turn made another start of the same id when it was decided again.
 func stillRunning(ctx context.Context, h *harness, c *client.Client) error {
-	n, err := patiently(ctx, func() (client.Counts, error) {
+	n, err := retryRead(ctx, func() (client.Counts, error) {
 		return c.Count(ctx, client.CountOptions{Where: "status in (pending, running, paused)", By: "orchestration"})
 	})
 	if err != nil {

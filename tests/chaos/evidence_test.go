@@ -49,7 +49,7 @@ func (h *harness) explain(ctx context.Context, stalled []string) {
 	if err := e.streams(ctx, h.servers.natsURL()); err != nil {
 		e.linef(0, "streams: %v", err)
 	}
-	h.t.Logf("waits of instances:\n%s", out.String())
+	h.t.Logf("unfinished instances:\n%s", out.String())
 	if err := os.WriteFile(filepath.Join(h.dir, "evidence.log"), []byte(out.String()), 0o600); err != nil {
 		h.t.Log(err)
 	}

@@ -25,14 +25,14 @@ type fault struct {
 	do    func(d time.Duration) // starts the fault, waits for the duration, and heals it
 }
 
-// together is the maximum number of concurrent faults.
-const together = 3
+// maxConcurrent is the maximum number of concurrent faults.
+const maxConcurrent = 3
 
-// rage injects faults until ctx ends, and returns when all of them are healed.
-func (h *harness) rage(ctx context.Context) {
+// injectFaults injects faults until ctx ends, and returns when all of them are healed.
+func (h *harness) injectFaults(ctx context.Context) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	slots := make(chan struct{}, together)
+	slots := make(chan struct{}, maxConcurrent)
 	for {
 		pause := time.NewTimer(time.Duration(100+h.rng.IntN(700)) * time.Millisecond)
 		select {
@@ -54,7 +54,7 @@ func (h *harness) rage(ctx context.Context) {
 		wg.Go(func() {
 			h.recordf("%s begins, for %v", f.name, d)
 			f.do(d)
-			h.recordf("%s is over", f.name)
+			h.recordf("%s has ended", f.name)
 			h.free(f)
 			<-slots
 		})
@@ -95,21 +95,21 @@ func (h *harness) free(f fault) {
 // choose returns a random fault of a member, a link or a server.
 func (h *harness) choose() fault {
 	m := h.members[h.rng.IntN(len(h.members))]
-	all := h.ofMember(m)
+	all := h.memberFaults(m)
 	switch n := h.rng.IntN(10); {
 	case n < 3:
-		all = h.ofServers()
+		all = h.serverFaults()
 	case n == 3:
-		all = []fault{everyone(h, h.rng.IntN(2) == 0)}
+		all = []fault{killAll(h, h.rng.IntN(2) == 0)}
 	case n == 4:
-		if special := h.ofTopology(); len(special) > 0 {
+		if special := h.topologyFaults(); len(special) > 0 {
 			all = special
 		}
 	}
 	return all[h.rng.IntN(len(all))]
 }
 
-func (h *harness) ofMember(m *member) []fault {
+func (h *harness) memberFaults(m *member) []fault {
 	on := func(name string, do func(time.Duration)) fault {
 		return fault{name: name + " " + m.name[:len(m.name)-2], parts: []string{m.name}, do: do}
 	}
@@ -160,8 +160,8 @@ func link(m *member, server string, p *netfault.Proxy) []fault {
 	}
 }
 
-// everyone returns a fault that kills all members of one role, or of both, at once.
-func everyone(h *harness, both bool) fault {
+// killAll returns a fault that kills all members of one role, or of both, at once.
+func killAll(h *harness, both bool) fault {
 	f := fault{name: "kill all orchestrators"}
 	all := h.members[:orchestrators]
 	if both {
@@ -185,7 +185,7 @@ func everyone(h *harness, both bool) fault {
 	return f
 }
 
-func (h *harness) ofServers() []fault {
+func (h *harness) serverFaults() []fault {
 	s := h.servers
 	all := []fault{
 		{name: "purge TASKS", parts: []string{"tasks"}, do: func(time.Duration) { h.tasks("purge TASKS", jetstream.Stream.Purge) }},
@@ -218,10 +218,10 @@ func (h *harness) ofServers() []fault {
 			n.Signal(syscall.SIGCONT)
 		})
 	}
-	return append(all, h.ofRedis()...)
+	return append(all, h.redisFaults()...)
 }
 
-func (h *harness) ofRedis() (all []fault) {
+func (h *harness) redisFaults() (all []fault) {
 	s := h.servers
 	add := func(name string, do func(time.Duration)) {
 		all = append(all, fault{name: name, parts: []string{"redis"}, do: do})
@@ -287,11 +287,11 @@ func (h *harness) ofRedis() (all []fault) {
 	default:
 		on(s.redis, "redis")
 	}
-	return append(all, h.ofTopology()...)
+	return append(all, h.topologyFaults()...)
 }
 
-// ofTopology returns the faults that are specific to the topology.
-func (h *harness) ofTopology() []fault {
+// topologyFaults returns the faults that are specific to the topology.
+func (h *harness) topologyFaults() []fault {
 	s := h.servers
 	switch {
 	case s.topology == power:

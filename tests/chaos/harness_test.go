@@ -226,7 +226,7 @@ func terminate(h *harness, m *member) {
 	}
 }
 
-// settle makes the clients start no further instances, and waits until they have all their results.
+// settle stops the clients from starting instances, and waits until they have all their results.
 func (h *harness) settle() (took time.Duration) {
 	h.t.Helper()
 	begun := time.Now()
@@ -331,7 +331,7 @@ func (h *harness) verdict(ctx context.Context) (*verdict.Verdict, error) {
 		if inst, ok := ended[id]; ok {
 			return inst, nil
 		}
-		inst, err := patiently(ctx, func() (verdict.Instance, error) { return find(ctx, c, id) })
+		inst, err := retryRead(ctx, func() (verdict.Instance, error) { return find(ctx, c, id) })
 		if err == nil && inst.Ended {
 			ended[id] = inst
 		}
@@ -340,13 +340,13 @@ func (h *harness) verdict(ctx context.Context) (*verdict.Verdict, error) {
 	h.settled(ctx, c, e)
 	v, err := verdict.Of(e)
 	if err == nil {
-		err = h.counted(ctx, c, e)
+		err = h.checkCounts(ctx, c, e)
 	}
 	return v, err
 }
 
-// linear checks the order of the operations on ballots, unless there was a rollback.
-func (h *harness) linear() (checked, undecided int) {
+// checkBallots checks the order of the operations on ballots, unless there was a rollback.
+func (h *harness) checkBallots() (checked, undecided int) {
 	h.t.Helper()
 	if h.servers.rollback() {
 		return 0, 0
@@ -368,7 +368,7 @@ func (h *harness) linear() (checked, undecided int) {
 	return checked, undecided
 }
 
-// settled waits for the instances that no client waits for. After a rollback these include flocks: a client that already has
+// settled waits for the instances that have no waiting client. After a rollback these include flocks: a client that already has
 // the result starts no further batch, and birds that were started again as new instances have none.
 func (h *harness) settled(ctx context.Context, c *client.Client, e verdict.Evidence) {
 	h.t.Helper()
@@ -386,7 +386,7 @@ func (h *harness) settled(ctx context.Context, c *client.Client, e verdict.Evide
 		} else if !flock {
 			continue
 		}
-		for n := lateBatches; ; n++ {
+		for n := extraBatches; ; n++ {
 			if i, err := e.Find(id); err == nil && i.Ended {
 				break
 			}
@@ -406,12 +406,12 @@ func (h *harness) settled(ctx context.Context, c *client.Client, e verdict.Evide
 	}
 }
 
-// lateBatches is the number of the first batch that is not started by a client.
-const lateBatches = 1 << 20
+// extraBatches is the number of the first batch that is not started by a client.
+const extraBatches = 1 << 20
 
-// patiently repeats a read that fails: on an overloaded machine, owners temporarily lose their partitions even without a
+// retryRead repeats a read that fails: on an overloaded machine, owners temporarily lose their partitions even without a
 // fault.
-func patiently[T any](ctx context.Context, read func() (T, error)) (T, error) {
+func retryRead[T any](ctx context.Context, read func() (T, error)) (T, error) {
 	for {
 		v, err := read()
 		if err == nil || ctx.Err() != nil {
@@ -516,8 +516,8 @@ func (h *harness) stalled(ctx context.Context) error {
 	return nil
 }
 
-// consistent runs the invariant checker of production.
-func (h *harness) consistent(ctx context.Context) error {
+// checkInvariants runs the invariant checker of production.
+func (h *harness) checkInvariants(ctx context.Context) error {
 	cmd := exec.CommandContext(ctx, h.cli, "check", "--json", "--objects", "--redis", h.servers.redisURL(), "--nats", h.servers.natsURL(), "--namespace", namespace)
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
@@ -546,7 +546,7 @@ func (h *harness) consistent(ctx context.Context) error {
 		h.violationf("no history refers to a large payload: the campaign does not store any")
 	}
 	if checked.Leases > 0 {
-		h.violationf("pawl check: %d leases are left although all instances have ended", checked.Leases)
+		h.violationf("pawl check: %d leases exist although all instances have ended", checked.Leases)
 	}
 	if checked.Stalled > 0 {
 		return h.stalled(ctx)

@@ -91,7 +91,7 @@ func (s *servers) watch() {
 }
 
 // awaitReplica waits until one node is the replica of the other and has its state, including on disk. Otherwise the next
-// fault could promote a node with a state of half a minute ago, which no operator would do.
+// fault could promote a node with a state of half a minute ago, which an operator would not do.
 func (s *servers) awaitReplica() {
 	s.t.Helper()
 	one, other := s.redis.Client(s.t), s.replica.Client(s.t)
@@ -170,7 +170,7 @@ func mount(t *testing.T) *tmpfs {
 	t.Helper()
 	dir := t.TempDir()
 	if err := syscall.Mount("pawl-chaos", dir, "tmpfs", 0, "size="+strconv.Itoa(tmpfsSize)); err != nil {
-		t.Logf("no disk fills up: mount: %v", err)
+		t.Logf("disks are not filled: mount: %v", err)
 		return nil
 	}
 	t.Cleanup(func() {
@@ -181,7 +181,7 @@ func mount(t *testing.T) *tmpfs {
 	return &tmpfs{dir: dir}
 }
 
-// fill leaves a number of bytes free for a while, and returns what prevented the change or its end.
+// fill leaves a number of bytes free for a while. It returns the errors of both changes.
 func (d *tmpfs) fill(free uint64, long time.Duration) error {
 	err := d.resize(free)
 	wait(long)

@@ -41,13 +41,13 @@ func (h *harness) setKeys(lines ...string) {
 
 // rotate exchanges the key while the fleets work: a second key is added after a third of the time, and becomes the current
 // key after half of it. A member that a fault delays still uses the older file.
-func (h *harness) rotate(ctx context.Context, over time.Duration) {
+func (h *harness) rotate(ctx context.Context, duration time.Duration) {
 	second := key("second")
 	for _, step := range []struct {
 		after time.Duration
 		name  string
 		lines []string
-	}{{over / 3, "a second key is added", []string{h.firstKey, second}}, {over / 6, "the second key is the current one", []string{second, h.firstKey}}} {
+	}{{duration / 3, "a second key is added", []string{h.firstKey, second}}, {duration / 6, "the second key is the current one", []string{second, h.firstKey}}} {
 		timer := time.NewTimer(step.after)
 		select {
 		case <-timer.C:
@@ -66,9 +66,9 @@ func (h *harness) codec() (*pawlcodec.Codec, error) {
 	return settings.Payloads{PayloadKeys: h.keys(), Compress: true, Store: true}.Codec(slog.New(slog.DiscardHandler))
 }
 
-// sealed returns an error for payloads that are readable in the files of the servers or in the logs. It also requires that
+// checkSealed returns an error for payloads that are readable in the files of the servers or in the logs. It also requires that
 // the ids of instances are found there, to show that it reads the right files.
-func (h *harness) sealed() error {
+func (h *harness) checkSealed() error {
 	for server, dirs := range map[string][]string{"redis": h.servers.redisDirs(), "nats": h.servers.natsDirs()} {
 		ids := false
 		for _, dir := range dirs {

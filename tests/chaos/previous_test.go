@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// program is tests/fleet of an earlier commit.
+// program is the binary of tests/fleet of an earlier commit.
 type program struct {
 	path string // empty: no earlier commit
 	from string // the commit, or why none runs
@@ -100,16 +100,16 @@ func (h *harness) exchange(m *member) {
 func TestPreviousCommitRunsInTheSameNamespace(t *testing.T) {
 	before := previous(t)
 	if before.path == "" {
-		t.Logf("nothing to run: %s", before.from)
+		t.Logf("no previous program: %s", before.from)
 		return
 	}
-	t.Logf("the commit before is %s", before.from)
+	t.Logf("the previous commit is %s", before.from)
 	t.Setenv("CHAOS_SUMMARY", "") // it belongs to the campaign
 	bin, fleet, cli := build(t, t.TempDir(), upgrade)
 	h := newHarness(t, uint64(time.Now().Unix()), fleet, cli, before, startServers(t, bin, upgrade))
 	for range 3 {
 		for _, m := range h.members[:orchestrators+workers] {
-			h.progress() // exchanging members before they have started would prove nothing
+			h.progress() // a member must have started before it is exchanged
 			h.exchange(m)
 		}
 	}

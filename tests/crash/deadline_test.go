@@ -12,9 +12,9 @@ import (
 	"github.com/pawlrun/pawl/tests/crash/work"
 )
 
-const votes = 12
+const instances = 12
 
-func vote(n int) string { return fmt.Sprint("vote-", n) }
+func instance(n int) string { return fmt.Sprint("instance-", n) }
 
 // running waits until each of the instances has taken a turn.
 func (a *harness) running(ids ...string) {
@@ -24,27 +24,27 @@ func (a *harness) running(ids ...string) {
 	}
 }
 
-// startVotes starts the votes, and returns the time at which all deadlines have passed.
-func (a *harness) startVotes(limit time.Duration) time.Time {
+// startInstances starts the instances, and returns the time at which all deadlines have passed.
+func (a *harness) startInstances(limit time.Duration) time.Time {
 	a.t.Helper()
-	for n := range votes {
-		_, err := client.Start(a.ctx, a.Client, work.Vote, vote(n), limit)
+	for n := range instances {
+		_, err := client.Start(a.ctx, a.Client, work.EventOrDeadline, instance(n), limit)
 		a.must(err)
 	}
-	over := time.Now().Add(limit + 200*time.Millisecond)
-	for n := range votes {
-		a.running(vote(n))
+	deadline := time.Now().Add(limit + 200*time.Millisecond)
+	for n := range instances {
+		a.running(instance(n))
 	}
-	return over
+	return deadline
 }
 
-// castVotes sends every vote its event. The test is skipped unless all of them are accepted before the deadlines.
-func (a *harness) castVotes(over time.Time) {
+// sendEvents sends every instance its event. The test is skipped unless all of them are accepted before the deadlines.
+func (a *harness) sendEvents(deadline time.Time) {
 	a.t.Helper()
-	for n := range votes {
-		a.must(client.Send(a.ctx, a.Client, work.Go, vote(n), n))
+	for n := range instances {
+		a.must(client.Send(a.ctx, a.Client, work.Go, instance(n), n))
 	}
-	if time.Now().Add(300 * time.Millisecond).After(over) {
+	if time.Now().Add(300 * time.Millisecond).After(deadline) {
 		a.t.Skip("the machine is too slow: the deadline passed before the events were sent")
 	}
 }
@@ -52,12 +52,12 @@ func (a *harness) castVotes(over time.Time) {
 // checkDecidedByEvents checks that the events were decided before the deadlines.
 func (a *harness) checkDecidedByEvents() {
 	a.t.Helper()
-	for n := range votes {
-		run := client.Attach(a.Client, work.Vote, vote(n))
+	for n := range instances {
+		run := client.Attach(a.Client, work.EventOrDeadline, instance(n))
 		got, err := run.Result(a.ctx)
 		a.must(err)
 		if got != work.ByEvent {
-			a.t.Errorf("%s was decided by its %s, although its event was accepted earlier", vote(n), got)
+			a.t.Errorf("%s was decided by its %s, although its event was accepted earlier", instance(n), got)
 		}
 	}
 }
@@ -66,31 +66,31 @@ func (a *harness) checkDecidedByEvents() {
 // orchestrators are killed, events are acknowledged, their deadlines pass, and an orchestrator starts.
 func TestEventAcceptedBeforeDeadlineWinsAfterTakeover(t *testing.T) {
 	t.Parallel()
-	const limit, news = 8 * time.Second, 60
+	const limit, events = 8 * time.Second, 60
 	a := newHarness(t, startServers(t), "FLEET_OWNER_TTL=1s")
 	one, two := a.orchestrator("orchestrator-1"), a.orchestrator("orchestrator-2")
 	a.join()
 	_, err := client.Start(a.ctx, a.Client, work.Digest, "digest", limit)
 	a.must(err)
 	a.must(client.Send(a.ctx, a.Client, work.Go, "digest", 0))
-	over := a.startVotes(limit)
+	deadline := a.startInstances(limit)
 	a.running("digest")
 	one.Kill()
 	two.Kill()
-	a.castVotes(over)
-	for n := range news - 1 {
+	a.sendEvents(deadline)
+	for n := range events - 1 {
 		a.must(client.Send(a.ctx, a.Client, work.Go, "digest", 1+n))
-		if time.Now().After(over) {
+		if time.Now().After(deadline) {
 			t.Skip("the machine is too slow: the deadline passed before the events were sent")
 		}
 	}
-	poll.Until(t, within, "the deadlines pass", func() bool { return time.Now().After(over) })
+	poll.Until(t, within, "the deadlines pass", func() bool { return time.Now().After(deadline) })
 	one.Start()
 	a.checkDecidedByEvents()
 	got, err := client.Attach(a.Client, work.Digest, "digest").Result(a.ctx)
 	a.must(err)
-	if got != news {
-		t.Errorf("the digest contains %d of %d events", got, news)
+	if got != events {
+		t.Errorf("the digest contains %d of %d events", got, events)
 	}
 	a.check()
 }
@@ -102,21 +102,21 @@ func TestOwnerThatCannotReadInputsFiresNoTimer(t *testing.T) {
 	const limit = 8 * time.Second
 	s := startServers(t)
 	a := newHarness(t, s)
-	line, err := netfault.Listen(strings.TrimPrefix(s.nats.URL(), "nats://"))
+	proxy, err := netfault.Listen(strings.TrimPrefix(s.nats.URL(), "nats://"))
 	a.must(err)
-	t.Cleanup(line.Close)
-	a.orchestrator("orchestrator", "PAWL_NATS=nats://"+line.Addr())
+	t.Cleanup(proxy.Close)
+	a.orchestrator("orchestrator", "PAWL_NATS=nats://"+proxy.Addr())
 	a.join()
-	over := a.startVotes(limit)
-	line.BlackHole()
-	a.castVotes(over)
-	poll.Until(t, within, "the deadlines have passed", func() bool { return time.Now().After(over.Add(2 * time.Second)) })
-	for n := range votes {
-		if rec := a.Record(vote(n)); rec.Status.Ended() {
-			t.Errorf("%s has ended before its event was read", vote(n))
+	deadline := a.startInstances(limit)
+	proxy.BlackHole()
+	a.sendEvents(deadline)
+	poll.Until(t, within, "the deadlines have passed", func() bool { return time.Now().After(deadline.Add(2 * time.Second)) })
+	for n := range instances {
+		if rec := a.Record(instance(n)); rec.Status.Ended() {
+			t.Errorf("%s has ended before its event was read", instance(n))
 		}
 	}
-	line.Heal()
+	proxy.Heal()
 	a.checkDecidedByEvents()
 	a.check()
 }

@@ -95,7 +95,7 @@ func TestFamilyRecoversWhenRedisServersRollBackSeparately(t *testing.T) {
 				f.Processes[0].Start()
 				f.Processes[1].Start()
 			}
-			f.aside()
+			f.sendNote()
 			f.end()
 		})
 	}
@@ -114,7 +114,7 @@ func TestFamilyLosesNothingWhenServersRestart(t *testing.T) {
 		f.nats.Start()
 		f.redis.Restart(t)
 		f.other.Restart(t)
-		f.aside()
+		f.sendNote()
 	}
 	f.end()
 }

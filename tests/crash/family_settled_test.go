@@ -127,7 +127,7 @@ func (f *family) settled(except ...string) map[string]*finalState {
 // violations returns the violated expectations of the final state.
 func (f *family) violations(all map[string]*finalState) (bad []string) {
 	report := func(format string, args ...any) { bad = append(bad, fmt.Sprintf(format, args...)) }
-	kids := 0
+	children := 0
 	for _, id := range slices.Sorted(maps.Keys(all)) {
 		r := all[id]
 		if r.inbox > 0 || r.rec.HasPendingMessages() {
@@ -135,14 +135,14 @@ func (f *family) violations(all map[string]*finalState) (bad []string) {
 		}
 		want := record.Completed
 		switch r.rec.Name {
-		case work.Kid.Name():
-			kids++
+		case work.Child.Name():
+			children++
 			if n := count[*history.EventSent](r.events); n != 1 {
 				report("%s has sent %d notes", id, n)
 			}
-		case work.Nest.Name():
+		case work.EndlessChild.Name():
 			want = record.Cancelled
-		case work.Doomed.Name():
+		case work.CancelledParent.Name():
 			want = record.Cancelled
 		}
 		if r.rec.Status != want && r.rec.Status.Ended() {
@@ -151,8 +151,8 @@ func (f *family) violations(all map[string]*finalState) (bad []string) {
 		f.checkChildren(r, all, report)
 		f.checkParent(r, all, report)
 	}
-	if want := 5*len(f.houses) + len(f.doomed); kids != want {
-		report("there are %d kids, want %d", kids, want)
+	if want := 5*len(f.inputs) + len(f.cancelledInputs); children != want {
+		report("there are %d children, want %d", children, want)
 	}
 	return bad
 }
@@ -200,7 +200,7 @@ func (f *family) checkChildren(r *finalState, all map[string]*finalState, report
 			}
 		default: // cancelled, abandoned or detached
 			if !s.Detached && !mine {
-				report("%s has started %s, which is another's child: %+v", r.id, s.Instance, c.rec.Parent)
+				report("%s has started %s, which is the child of another instance: %+v", r.id, s.Instance, c.rec.Parent)
 			}
 		}
 	}
@@ -255,28 +255,28 @@ func (f *family) totals(all map[string]*finalState) {
 	f.t.Helper()
 	var want []string
 	sum := 0
-	for i := range f.asides {
-		want, sum = append(want, aside(i)), sum+i
+	for i := range f.notes {
+		want, sum = append(want, noteID(i)), sum+i
 	}
 	for id, r := range all {
-		if r.rec.Name != work.Kid.Name() {
+		if r.rec.Name != work.Child.Name() {
 			continue
 		}
 		want = append(want, id)
 		if done, ok := r.end.(*history.Completed); ok {
-			n, err := author.Result(work.Kid).Decode(done.Result)
+			n, err := author.Result(work.Child).Decode(done.Result)
 			f.must(err)
 			sum += n - 1 // its note was sent one step earlier
 		}
 	}
 	slices.Sort(want)
-	for _, id := range []string{work.RelayID, work.TillID} {
+	for _, id := range []string{work.RelayID, work.CounterID} {
 		done, ok := all[id].end.(*history.Completed)
 		if !ok {
 			f.t.Errorf("%s has ended with %+v", id, all[id].end)
 			continue
 		}
-		got, err := author.Result(work.Till).Decode(done.Result)
+		got, err := author.Result(work.Counter).Decode(done.Result)
 		f.must(err)
 		slices.Sort(got.IDs)
 		if !slices.Equal(got.IDs, want) || got.Sum != sum {
@@ -285,15 +285,15 @@ func (f *family) totals(all map[string]*finalState) {
 	}
 }
 
-// cancelled waits until the context of every endless activity has ended, in all processes that are still alive.
+// cancelled waits until the context of every endless activity has ended, in all processes that are still running.
 func (f *family) cancelled() {
 	f.t.Helper()
-	lives := map[string]bool{}
+	alive := map[string]bool{}
 	for _, p := range f.Processes {
 		select {
 		case <-p.Ended():
 		default:
-			lives[strconv.Itoa(p.Pid())] = true
+			alive[strconv.Itoa(p.Pid())] = true
 		}
 	}
 	missing := func() (running [][]string) {
@@ -302,7 +302,7 @@ func (f *family) cancelled() {
 			ended[l[3]+l[4]] = true
 		}
 		for _, l := range f.lines("began") {
-			if lives[l[4]] && !ended[l[3]+l[4]] {
+			if alive[l[4]] && !ended[l[3]+l[4]] {
 				running = append(running, l)
 			}
 		}

@@ -20,9 +20,9 @@ import (
 // have ended, and checks the results.
 type family struct {
 	*harness
-	houses []work.House // household n has the id house(n)
-	doomed []work.House
-	asides int // notes that clients have sent
+	inputs          []work.ParentInput // parent n has the id parentID(n)
+	cancelledInputs []work.ParentInput // cancelled parent n has the id cancelledID(n)
+	notes           int                // notes that clients have sent
 }
 
 func newFamily(t *testing.T, s servers, env ...string) *family {
@@ -62,50 +62,50 @@ func (f *family) at(master int, prefix string, n int) string {
 	return ""
 }
 
-func (f *family) house(n int) string  { return f.at(parents, "house", n) }
-func (f *family) victim(n int) string { return f.at(parents, "doomed", n) }
+func (f *family) parentID(n int) string    { return f.at(parents, "parent", n) }
+func (f *family) cancelledID(n int) string { return f.at(parents, "cancelled", n) }
 
-// begin starts n further households, a doomed one, and the counting instances, and has clients send notes, some of which
+// begin starts n further parents, one that is cancelled, and the counting instances, and has clients send notes, some of which
 // arrive before there is a receiver.
 func (f *family) begin(n int) {
 	f.t.Helper()
 	f.join()
-	f.aside()
+	f.sendNote()
 	for range n {
-		i := len(f.houses)
-		h := work.House{
-			N: i, Kid: f.at(children, "kid", i), Left: f.at(children, "left", i), Free: f.at(children, "free", i), Taken: f.at(children, "taken", i),
+		i := len(f.inputs)
+		h := work.ParentInput{
+			N: i, Child: f.at(children, "child", i), Abandoned: f.at(children, "abandoned", i), Detached: f.at(children, "detached", i), Taken: f.at(children, "taken", i),
 			Deadline: time.Duration(100+50*(i%3)) * time.Millisecond,
 		}
-		_, err := client.Start(f.ctx, f.Client, work.Kid, h.Taken, work.Chore{N: i})
+		_, err := client.Start(f.ctx, f.Client, work.Child, h.Taken, work.ChildInput{N: i})
 		f.must(err)
-		run, err := client.Start(f.ctx, f.Client, work.Household, f.house(i), h)
+		run, err := client.Start(f.ctx, f.Client, work.Parent, f.parentID(i), h)
 		f.must(err)
-		f.houses = append(f.houses, h)
+		f.inputs = append(f.inputs, h)
 		f.wait(run)
 	}
-	i := len(f.doomed)
-	d := work.House{N: i, Left: f.at(children, "spared", i)}
-	_, err := client.Start(f.ctx, f.Client, work.Doomed, f.victim(i), d)
+	i := len(f.cancelledInputs)
+	d := work.ParentInput{N: i, Abandoned: f.at(children, "spared", i)}
+	_, err := client.Start(f.ctx, f.Client, work.CancelledParent, f.cancelledID(i), d)
 	f.must(err)
-	f.doomed = append(f.doomed, d)
-	f.aside()
+	f.cancelledInputs = append(f.cancelledInputs, d)
+	f.sendNote()
 }
 
-// aside has a client send a note, and repeat the previous one.
-func (f *family) aside() {
+// sendNote has a client send a note, and repeat the previous one.
+func (f *family) sendNote() {
 	f.t.Helper()
-	for i := max(0, f.asides-1); i <= f.asides; i++ {
+	for i := max(0, f.notes-1); i <= f.notes; i++ {
 		f.note(i)
 	}
-	f.asides++
+	f.notes++
 }
 
-func aside(i int) string { return fmt.Sprintf("aside-%d", i) }
+func noteID(i int) string { return fmt.Sprintf("note-%d", i) }
 
 func (f *family) note(i int) {
 	f.t.Helper()
-	f.must(client.Send(f.ctx, f.Client, work.Noted, work.RelayID, work.Note{IDs: []string{aside(i)}, Sum: i}, client.MessageID(aside(i))))
+	f.must(client.Send(f.ctx, f.Client, work.Noted, work.RelayID, work.Note{IDs: []string{noteID(i)}, Sum: i}, client.MessageID(noteID(i))))
 }
 
 // until waits for a condition. If restartsDead is set, it restarts processes that have died.
@@ -133,17 +133,17 @@ func (a *harness) restartDead() {
 // end waits until everything has ended, and checks the results.
 func (f *family) end() {
 	f.t.Helper()
-	f.cancelDoomed()
-	for i, h := range f.houses {
-		f.untilEnded(f.house(i))
-		f.must(client.Send(f.ctx, f.Client, work.Go, h.Left, 0, client.MessageID("go")))
+	f.cancelParents()
+	for i, h := range f.inputs {
+		f.untilEnded(f.parentID(i))
+		f.must(client.Send(f.ctx, f.Client, work.Go, h.Abandoned, 0, client.MessageID("go")))
 	}
-	for i, d := range f.doomed {
-		f.untilEnded(f.victim(i))
-		f.must(client.Send(f.ctx, f.Client, work.Go, d.Left, 0, client.MessageID("go")))
+	for i, d := range f.cancelledInputs {
+		f.untilEnded(f.cancelledID(i))
+		f.must(client.Send(f.ctx, f.Client, work.Go, d.Abandoned, 0, client.MessageID("go")))
 	}
-	f.settled(work.RelayID, work.TillID)
-	for i := range f.asides { // the executions that received them have ended
+	f.settled(work.RelayID, work.CounterID)
+	for i := range f.notes { // the executions that received them have ended
 		f.note(i)
 	}
 	f.must(client.Send(f.ctx, f.Client, work.Noted, work.RelayID, work.Note{Last: true}, client.MessageID("last")))
@@ -156,15 +156,15 @@ func (f *family) end() {
 	f.describesNothingPending(all)
 }
 
-// cancelDoomed cancels each doomed instance when the activity of its grandchild is running.
-func (f *family) cancelDoomed() {
+// cancelParents cancels each cancelled parent when the activity of its grandchild is running.
+func (f *family) cancelParents() {
 	f.t.Helper()
-	for i := range f.doomed {
-		id := f.victim(i)
+	for i := range f.cancelledInputs {
+		id := f.cancelledID(i)
 		f.until("the grandchild of "+id+" runs its activity", func() bool {
 			return slices.ContainsFunc(f.lines("began"), func(l []string) bool { return strings.HasPrefix(l[1], id+"~") })
 		})
-		f.must(f.Client.Cancel(f.ctx, id, "doomed", client.MessageID("cancel")))
+		f.must(f.Client.Cancel(f.ctx, id, "enough", client.MessageID("cancel")))
 	}
 }
 
@@ -186,18 +186,18 @@ func (f *family) show(ids ...string) {
 	}
 }
 
-// results compares the results that the waiting clients of the households have received.
+// results compares the results that the waiting clients of the parents have received.
 func (f *family) results() {
 	f.t.Helper()
 	for i, o := range f.mixed {
 		timeout := time.NewTimer(within)
 		select {
 		case <-o.received:
-			if want := work.HouseholdResult(i); o.err != nil || o.sum != want {
-				f.t.Errorf("%s: the client received %d (%v), want %d", f.house(i), o.sum, o.err, want)
+			if want := work.ParentResult(i); o.err != nil || o.sum != want {
+				f.t.Errorf("%s: the client received %d (%v), want %d", f.parentID(i), o.sum, o.err, want)
 			}
 		case <-timeout.C:
-			f.t.Errorf("%s has ended, and the client that waits for it has received nothing", f.house(i))
+			f.t.Errorf("%s has ended, and its client has received nothing", f.parentID(i))
 		}
 		timeout.Stop()
 	}

@@ -18,27 +18,27 @@ import (
 type isolated struct {
 	*harness
 	member string // its name in the fleet
-	way    *netfault.Proxy
+	proxy  *netfault.Proxy
 }
 
 // isolate starts three orchestrators with enough partitions that each owns some, and puts a proxy between the third one and
 // NATS or Redis.
-func isolate(t *testing.T, redisAway bool) isolated {
+func isolate(t *testing.T, redisFault bool) isolated {
 	t.Helper()
 	a := newHarnessOf(t, startServers(t), 32, "FLEET_OWNER_TTL="+ownerTTL.String(), "PAWL_RECONCILE_INTERVAL=10s")
 	server, variable := a.nats.Addr, "PAWL_NATS=nats://%s"
-	if redisAway {
+	if redisFault {
 		server, variable = a.redis.Addr, "PAWL_REDIS=redis://%s"
 	}
-	way, err := netfault.Listen(server)
+	proxy, err := netfault.Listen(server)
 	a.must(err)
-	t.Cleanup(way.Close)
+	t.Cleanup(proxy.Close)
 	a.worker("worker")
 	a.orchestrator("orchestrator-1")
 	a.orchestrator("orchestrator-2")
 	before := a.spread(a.rdb, 2)
-	a.orchestrator("orchestrator-3", fmt.Sprintf(variable, way.Addr()))
-	i := isolated{harness: a, way: way}
+	a.orchestrator("orchestrator-3", fmt.Sprintf(variable, proxy.Addr()))
+	i := isolated{harness: a, proxy: proxy}
 	for m := range a.spread(a.rdb, 3) {
 		if before[m] == 0 {
 			i.member = m
@@ -63,7 +63,7 @@ func (i isolated) ownedID(prefix string) string {
 			return id
 		}
 	}
-	i.t.Fatalf("%s owns nothing", i.member)
+	i.t.Fatalf("%s owns no partition", i.member)
 	return ""
 }
 
@@ -72,19 +72,19 @@ func (i isolated) ownedID(prefix string) string {
 func (i isolated) continues(fault func()) {
 	i.t.Helper()
 	lost := i.ownedID("lost")
-	_, err := client.Start(i.ctx, i.Client, work.Lost, lost, pawl.None{})
+	_, err := client.Start(i.ctx, i.Client, work.CallHanging, lost, pawl.None{})
 	i.must(err)
-	poll.Until(i.t, within, "the activity runs", func() bool { return len(i.lines("strayed")) == 1 })
+	poll.Until(i.t, within, "the activity runs", func() bool { return len(i.lines("hanging")) == 1 })
 	canary := i.ownedID("canary")
 	began := time.Now()
 	fault()
-	i.must(i.Client.Cancel(i.ctx, lost, "no longer wanted"))
+	i.must(i.Client.Cancel(i.ctx, lost, "no longer required"))
 	_, err = client.Start(i.ctx, i.Client, work.Mixed, canary, 1)
 	i.must(err)
 	i.must(client.Send(i.ctx, i.Client, work.Go, canary, 10))
 	i.begin(8)
 	i.ended(canary)
-	poll.Until(i.t, within, "the context of the cancelled activity has ended", func() bool { return len(i.lines("cut")) == 1 })
+	poll.Until(i.t, within, "the context of the cancelled activity has ended", func() bool { return len(i.lines("hanging.cancelled")) == 1 })
 	took := time.Since(began)
 	i.ended(lost) // until then, its lease is not a leak
 	i.end()
@@ -100,7 +100,7 @@ func (i isolated) continues(fault func()) {
 // checkReturn checks that it regains its share of partitions after the fault.
 func (i isolated) checkReturn() {
 	i.t.Helper()
-	i.way.Heal()
+	i.proxy.Heal()
 	i.spread(i.rdb, 3)
 	i.begin(8)
 	i.end()
@@ -122,7 +122,7 @@ func TestIsolatedOrchestratorIsReplacedAndReturns(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			i := isolate(t, c.redis)
-			i.continues(func() { c.fault(i.way) })
+			i.continues(func() { c.fault(i.proxy) })
 			i.checkReturn()
 		})
 	}
@@ -142,8 +142,8 @@ func TestNATSOutageOfAllMembersMovesNoPartition(t *testing.T) {
 	a.end()
 	before := a.epochs()
 	a.nats.Kill()
-	away := time.NewTimer(8 * time.Second)
-	<-away.C
+	outage := time.NewTimer(8 * time.Second)
+	<-outage.C
 	a.nats.Start()
 	a.begin(4)
 	a.end()

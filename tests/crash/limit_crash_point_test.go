@@ -45,7 +45,7 @@ func TestLimitsHoldAndStayFIFOWhenOwnersDieRepeatedlyAtCrashPoint(t *testing.T) 
 				q.process(role, role, deadly...)
 			}
 			q.begin()
-			q.open()
+			q.releaseHolders()
 			q.end()
 			if q.deaths == 0 {
 				t.Errorf("no process has died")
@@ -61,27 +61,27 @@ func TestSlotIsReleasedWhenOwnerDiesAsHolderEnds(t *testing.T) {
 	s := startServers(t)
 	for _, c := range []struct {
 		name, limit, point string // point: the commit of the end
-		lives              bool   // whether the holder's instance continues
+		continues          bool   // whether the holder's instance continues
 		begin              func(q *queueing) (id string)
 	}{
-		{"an activity that is cancelled", work.Booth.Name(), "orchestrator.committed:2", false, func(q *queueing) string {
-			id := q.visitorID(0)
-			q.visit(id, 1)
-			q.until("the holder is admitted", func() bool { return len(q.lines(work.BoothIn)) == 1 })
-			q.must(q.Client.Cancel(q.ctx, id, "not needed any more"))
+		{"an activity that is cancelled", work.Limited.Name(), "orchestrator.committed:2", false, func(q *queueing) string {
+			id := q.callerID(0)
+			q.call(id, 1)
+			q.until("the holder is admitted", func() bool { return len(q.lines(work.LimitedAdmitted)) == 1 })
+			q.must(q.Client.Cancel(q.ctx, id, "no longer required"))
 			return id
 		}},
-		{"an activity that keeps its slot, of an instance that continues", work.Booth.Name(), "orchestrator.committed:2", true, func(q *queueing) string {
-			_, err := client.Start(q.ctx, q.Client, work.Regular, "regular", 0)
+		{"an activity that keeps its slot, of an instance that continues", work.Limited.Name(), "orchestrator.committed:2", true, func(q *queueing) string {
+			_, err := client.Start(q.ctx, q.Client, work.RetainingCaller, "retaining", 0)
 			q.must(err)
-			q.until("the holder is admitted", func() bool { return len(q.lines(work.BoothIn)) == 1 })
-			q.must(client.Send(q.ctx, q.Client, work.Go, "regular", 1, client.MessageID("go")))
-			return "regular"
+			q.until("the holder is admitted", func() bool { return len(q.lines(work.LimitedAdmitted)) == 1 })
+			q.must(client.Send(q.ctx, q.Client, work.Go, "retaining", 1, client.MessageID("go")))
+			return "retaining"
 		}},
-		{"an instance", work.Lobby.Name(), "orchestrator.committed:4", false, func(q *queueing) string {
-			id := q.guestID(0)
-			q.open()
-			_, err := client.Start(q.ctx, q.Client, work.Lobby, id, 0)
+		{"an instance", work.LimitedRun.Name(), "orchestrator.committed:4", false, func(q *queueing) string {
+			id := q.runID(0)
+			q.releaseHolders()
+			_, err := client.Start(q.ctx, q.Client, work.LimitedRun, id, 0)
 			q.must(err)
 			return id
 		}},
@@ -94,7 +94,7 @@ func TestSlotIsReleasedWhenOwnerDiesAsHolderEnds(t *testing.T) {
 			q.join()
 			id := c.begin(q)
 			died(t, o)
-			if rec := q.Record(id); rec == nil || rec.Status.Ended() == c.lives {
+			if rec := q.Record(id); rec == nil || rec.Status.Ended() == c.continues {
 				t.Errorf("the process died at another point: %+v", rec)
 			}
 			if s := q.stats(c.limit); s.Active != 1 {
@@ -106,7 +106,7 @@ func TestSlotIsReleasedWhenOwnerDiesAsHolderEnds(t *testing.T) {
 				return err == nil
 			})
 			q.checkReleased(map[string]uint64{c.limit: 1})
-			if c.lives {
+			if c.continues {
 				q.must(client.Send(q.ctx, q.Client, work.Go, id, 1, client.MessageID("go again")))
 				q.completed(id, 1)
 			}
@@ -120,30 +120,30 @@ func TestSlotIsReleasedWhenOwnerDiesAsHolderEnds(t *testing.T) {
 func TestWaiterCancelledAsOwnerDiesIsNotAdmitted(t *testing.T) {
 	t.Parallel()
 	q := newQueueing(t, startServers(t))
-	o := q.orchestrator("orchestrator", "PAWL_FAILPOINT=orchestrator.committed:"+strconv.Itoa(work.Places+2))
+	o := q.orchestrator("orchestrator", "PAWL_FAILPOINT=orchestrator.committed:"+strconv.Itoa(work.Slots+2))
 	q.worker("worker")
 	q.join()
-	for i := range work.Places + 1 {
-		q.visit(q.visitorID(i), 1)
-		q.untilStats(work.Booth.Name(), func(s limiter.Stats) bool { return s.TotalEnqueued == uint64(i+1) })
+	for i := range work.Slots + 1 {
+		q.call(q.callerID(i), 1)
+		q.untilStats(work.Limited.Name(), func(s limiter.Stats) bool { return s.TotalEnqueued == uint64(i+1) })
 	}
-	q.must(q.Client.Cancel(q.ctx, q.visitorID(work.Places), "not needed any more"))
+	q.must(q.Client.Cancel(q.ctx, q.callerID(work.Slots), "no longer required"))
 	died(t, o)
-	if s := q.stats(work.Booth.Name()); s.QueueLength != 1 {
+	if s := q.stats(work.Limited.Name()); s.QueueLength != 1 {
 		t.Errorf("the process died at another point: %+v", s)
 	}
 	q.orchestrator("successor")
-	last := q.visitorID(work.Places + 1)
-	q.visit(last, 1)
-	q.untilStats(work.Booth.Name(), func(s limiter.Stats) bool { return s.TotalEnqueued == work.Places+2 })
-	q.open()
-	for i := range work.Places {
-		q.completed(q.visitorID(i), 1)
+	last := q.callerID(work.Slots + 1)
+	q.call(last, 1)
+	q.untilStats(work.Limited.Name(), func(s limiter.Stats) bool { return s.TotalEnqueued == work.Slots+2 })
+	q.releaseHolders()
+	for i := range work.Slots {
+		q.completed(q.callerID(i), 1)
 	}
 	q.completed(last, 1)
-	q.checkReleased(map[string]uint64{work.Booth.Name(): work.Places + 2})
-	if n := len(q.admitted(work.BoothIn)); n != work.Places+1 {
-		t.Errorf("%d were admitted: %v", n, q.admitted(work.BoothIn))
+	q.checkReleased(map[string]uint64{work.Limited.Name(): work.Slots + 2})
+	if n := len(q.admitted(work.LimitedAdmitted)); n != work.Slots+1 {
+		t.Errorf("%d were admitted: %v", n, q.admitted(work.LimitedAdmitted))
 	}
 	q.check()
 }
@@ -159,12 +159,12 @@ func TestOrchestratorPausedAtLimitDoesNoHarmWhenResumed(t *testing.T) {
 			both := []*stack.Process{q.orchestrator("orchestrator-1"), q.orchestrator("orchestrator-2")}
 			q.worker("worker")
 			q.begin()
-			q.open()
+			q.releaseHolders()
 			q.end()
 			paused := pausedOf(t, both)
 			paused.Signal(syscall.SIGCONT)
 			paused.Stop()
-			q.checkReleased(map[string]uint64{work.Booth.Name(): visitors * booths, work.Lobby.Name(): guests})
+			q.checkReleased(map[string]uint64{work.Limited.Name(): callers * callsEach, work.LimitedRun.Name(): runs})
 			q.check()
 		})
 	}
@@ -177,7 +177,7 @@ func TestLimitsHoldAndStayFIFOWhenProcessesAreKilledAtRandom(t *testing.T) {
 	q.fleets()
 	all := q.Processes
 	q.begin()
-	q.open()
+	q.releaseHolders()
 	const every = 300 * time.Millisecond
 	tick := time.NewTicker(every)
 	defer tick.Stop()

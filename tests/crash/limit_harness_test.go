@@ -17,7 +17,7 @@ import (
 )
 
 // queueing is a harness whose instances wait at limits; see package work. First all of them wait, and none is released,
-// whatever happens to the fleet. Then the ledger is opened, and end waits until all were admitted, and checks the order and
+// whatever happens to the fleet. Then the holders are released, and end waits until all calls were admitted, and checks the order and
 // the number of concurrent holders.
 type queueing struct {
 	*harness
@@ -25,13 +25,13 @@ type queueing struct {
 	home   int                         // Redis master of the instances, if there are several
 	forgot bool                        // a Redis server has lost writes: limit and order may be violated once
 	over   map[string]int              // by limit: the number of concurrent holders, if it was exceeded
-	orders map[string][]limiter.Waiter // by limit: the waiters when the ledger was opened
+	orders map[string][]limiter.Waiter // by limit: the waiters when the holders were released
 }
 
 const (
-	visitors = 6 // number of instances
-	booths   = 5 // number of booths that each visitor calls
-	guests   = 6
+	callers   = 6 // instances that call the limited activity
+	callsEach = 5 // calls of each caller
+	runs      = 6 // instances of the limited orchestration
 )
 
 // leakedFor is the maximum time for which a slot may be lost, once all partitions have an owner.
@@ -48,36 +48,36 @@ func newQueueing(t *testing.T, s servers, env ...string) *queueing {
 	}
 }
 
-func (q *queueing) visitorID(n int) string {
-	return (&family{harness: q.harness}).at(q.home, "visitor", n)
+func (q *queueing) callerID(n int) string {
+	return (&family{harness: q.harness}).at(q.home, "caller", n)
 }
-func (q *queueing) guestID(n int) string { return (&family{harness: q.harness}).at(q.home, "guest", n) }
+func (q *queueing) runID(n int) string { return (&family{harness: q.harness}).at(q.home, "run", n) }
 
 // begin starts all instances, and waits until all slots are taken and the other calls wait.
 func (q *queueing) begin() {
 	q.t.Helper()
 	q.join()
-	for i := range visitors {
-		q.visit(q.visitorID(i), booths)
+	for i := range callers {
+		q.call(q.callerID(i), callsEach)
 	}
-	for i := range guests {
-		_, err := client.Start(q.ctx, q.Client, work.Lobby, q.guestID(i), 0)
+	for i := range runs {
+		_, err := client.Start(q.ctx, q.Client, work.LimitedRun, q.runID(i), 0)
 		q.must(err)
 	}
 	for _, c := range []struct {
 		limit, in string
 		waiting   int
-	}{{work.Booth.Name(), work.BoothIn, visitors*booths - work.Places}, {work.Lobby.Name(), work.LobbyIn, guests - work.Places}} {
+	}{{work.Limited.Name(), work.LimitedAdmitted, callers*callsEach - work.Slots}, {work.LimitedRun.Name(), work.LimitedRunAdmitted, runs - work.Slots}} {
 		q.untilStats(c.limit, func(s limiter.Stats) bool {
-			return s.QueueLength == c.waiting && s.Active == work.Places && len(q.admitted(c.in)) == work.Places
+			return s.QueueLength == c.waiting && s.Active == work.Slots && len(q.admitted(c.in)) == work.Slots
 		})
 		q.orders[c.limit] = q.order(c.limit)
 	}
 }
 
-func (q *queueing) visit(id string, booths int) {
+func (q *queueing) call(id string, callsEach int) {
 	q.t.Helper()
-	_, err := client.Start(q.ctx, q.Client, work.Visitor, id, booths)
+	_, err := client.Start(q.ctx, q.Client, work.Caller, id, callsEach)
 	q.must(err)
 }
 
@@ -87,7 +87,7 @@ func (q *queueing) untilStats(name string, yes func(limiter.Stats) bool) {
 	var s limiter.Stats
 	defer func() {
 		if q.t.Failed() {
-			q.t.Logf("%s: %+v; in %v", name, s, q.admitted(name+"-in"))
+			q.t.Logf("%s: %+v; admitted %v", name, s, q.admitted(name+"-admitted"))
 		}
 	}()
 	q.until(name+" has the expected state", func() bool {
@@ -96,7 +96,7 @@ func (q *queueing) untilStats(name string, yes func(limiter.Stats) bool) {
 	})
 }
 
-// stats reads a limit, and checks that its holders do not exceed its places. It returns the zero value while Redis is down.
+// stats reads a limit, and checks that its holders do not exceed its slots. It returns the zero value while Redis is down.
 func (q *queueing) stats(name string) limiter.Stats {
 	q.t.Helper()
 	ctx, stop := context.WithTimeout(context.Background(), 2*time.Second)
@@ -105,9 +105,9 @@ func (q *queueing) stats(name string) limiter.Stats {
 	if err != nil {
 		return limiter.Stats{}
 	}
-	if s.Active > max(work.Places, q.over[name]) && !q.forgot {
+	if s.Active > max(work.Slots, q.over[name]) && !q.forgot {
 		q.over[name] = s.Active // report it once
-		q.t.Errorf("%s has %d holders, want at most %d", name, s.Active, work.Places)
+		q.t.Errorf("%s has %d holders, want at most %d", name, s.Active, work.Slots)
 	}
 	return s
 }
@@ -133,34 +133,34 @@ func (q *queueing) admitted(in string) (all []string) {
 }
 
 func place(l []string) string {
-	if l[0] == work.LobbyIn || l[0] == work.LobbyOut {
+	if l[0] == work.LimitedRunAdmitted || l[0] == work.LimitedRunReleased {
 		return l[1]
 	}
 	return l[1] + " 1." + l[2]
 }
 
-// open releases the holders, so that the waiters are admitted.
-func (q *queueing) open() {
+// releaseHolders releases the holders, so that the waiters are admitted.
+func (q *queueing) releaseHolders() {
 	q.t.Helper()
-	q.must(work.Ledger(q.ledger).Open())
+	q.must(work.Ledger(q.ledger).ReleaseHolders())
 }
 
 // end waits until all calls were admitted, and checks everything.
 func (q *queueing) end() {
 	q.t.Helper()
-	for i := range visitors {
-		q.completed(q.visitorID(i), booths)
+	for i := range callers {
+		q.completed(q.callerID(i), callsEach)
 	}
-	for i := range guests {
-		q.completed(q.guestID(i), 2)
+	for i := range runs {
+		q.completed(q.runID(i), 2)
 	}
-	q.checkReleased(map[string]uint64{work.Booth.Name(): visitors * booths, work.Lobby.Name(): guests})
+	q.checkReleased(map[string]uint64{work.Limited.Name(): callers * callsEach, work.LimitedRun.Name(): runs})
 	q.check()
 	if q.forgot {
 		return
 	}
-	q.checkOrder(work.Booth.Name(), work.BoothIn, work.BoothOut, func(w limiter.Waiter) string { return w.Instance + " " + w.Place })
-	q.checkOrder(work.Lobby.Name(), work.LobbyIn, work.LobbyOut, func(w limiter.Waiter) string { return w.Instance })
+	q.checkOrder(work.Limited.Name(), work.LimitedAdmitted, work.LimitedReleased, func(w limiter.Waiter) string { return w.Instance + " " + w.Place })
+	q.checkOrder(work.LimitedRun.Name(), work.LimitedRunAdmitted, work.LimitedRunReleased, func(w limiter.Waiter) string { return w.Instance })
 }
 
 func (q *queueing) completed(id string, want int) {
@@ -172,7 +172,7 @@ func (q *queueing) completed(id string, want int) {
 		}
 	}()
 	q.until(id+" has ended", func() bool {
-		q.stats(work.Booth.Name())
+		q.stats(work.Limited.Name())
 		rec := q.Record(id)
 		if rec == nil || !rec.Status.Ended() {
 			return false
@@ -187,7 +187,7 @@ func (q *queueing) completed(id string, want int) {
 		q.t.Errorf("%s ended with %T %+v", id, event, event)
 		return
 	}
-	if got, err := author.Result(work.Visitor).Decode(c.Result); err != nil || got != want {
+	if got, err := author.Result(work.Caller).Decode(c.Result); err != nil || got != want {
 		q.t.Errorf("%s returned %d (%v), want %d", id, got, err, want)
 	}
 }
@@ -236,9 +236,9 @@ func (q *queueing) checkOrder(name, in, out string, as func(limiter.Waiter) stri
 			admitted[ticket] = true
 			upTo = max(upTo, r+1)
 		}
-		if late := upTo - len(admitted); len(holders)+late > work.Places {
-			q.t.Errorf("%s, waiter %d of %s, was admitted before %d earlier waiters, with the holders %v and %d places",
-				ticket, rank[ticket]+1, name, late, slices.Collect(maps.Keys(holders)), work.Places)
+		if late := upTo - len(admitted); len(holders)+late > work.Slots {
+			q.t.Errorf("%s, waiter %d of %s, was admitted before %d earlier waiters, with the holders %v and %d slots",
+				ticket, rank[ticket]+1, name, late, slices.Collect(maps.Keys(holders)), work.Slots)
 			return
 		}
 	}

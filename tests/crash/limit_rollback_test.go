@@ -25,8 +25,8 @@ func TestWaitersKeepTheirOrderAcrossRedisRestart(t *testing.T) {
 			t.Errorf("%s: waiters before\n%v, and after\n%v", name, before, after)
 		}
 	}
-	q.open()
-	q.untilStats(work.Booth.Name(), func(s limiter.Stats) bool { return s.TotalCompleted >= 5 })
+	q.releaseHolders()
+	q.untilStats(work.Limited.Name(), func(s limiter.Stats) bool { return s.TotalCompleted >= 5 })
 	q.redis.Kill() // and once more while they are admitted
 	q.redis.Restart(t)
 	q.end()
@@ -38,8 +38,8 @@ func TestWaitersKeepTheirOrderAcrossNATSRestart(t *testing.T) {
 	q := newQueueing(t, startDurableServers(t))
 	q.fleets()
 	q.begin()
-	q.open()
-	q.untilStats(work.Booth.Name(), func(s limiter.Stats) bool { return s.TotalCompleted >= 5 })
+	q.releaseHolders()
+	q.untilStats(work.Limited.Name(), func(s limiter.Stats) bool { return s.TotalCompleted >= 5 })
 	q.nats.Kill()
 	q.nats.Start()
 	q.end()
@@ -53,9 +53,9 @@ func TestWaitersWaitWhileNoOrchestratorRuns(t *testing.T) {
 	q.worker("worker")
 	q.begin()
 	o.Kill()
-	q.open()
-	for _, in := range []string{work.BoothOut, work.LobbyIn} {
-		q.until("the holders have begun", func() bool { return len(q.admitted(in)) == work.Places })
+	q.releaseHolders()
+	for _, in := range []string{work.LimitedReleased, work.LimitedRunAdmitted} {
+		q.until("the holders have begun", func() bool { return len(q.admitted(in)) == work.Slots })
 	}
 	o.Start()
 	q.end()
@@ -96,16 +96,16 @@ func TestLimitsRecoverWhenRedisRollsBack(t *testing.T) {
 			q.begin()
 			if !c.empty {
 				keep()
-				q.open()
-				q.untilStats(work.Booth.Name(), func(s limiter.Stats) bool { return s.TotalCompleted >= 10 })
+				q.releaseHolders()
+				q.untilStats(work.Limited.Name(), func(s limiter.Stats) bool { return s.TotalCompleted >= 10 })
 			}
 			q.forgot = true
 			for server, log := range kept {
 				f.restore(server, log)
 			}
 			if c.empty {
-				q.untilStats(work.Booth.Name(), func(s limiter.Stats) bool { return s.QueueLength+s.Active == visitors*booths })
-				q.open()
+				q.untilStats(work.Limited.Name(), func(s limiter.Stats) bool { return s.QueueLength+s.Active == callers*callsEach })
+				q.releaseHolders()
 			}
 			q.end()
 		})
@@ -121,23 +121,23 @@ func TestLimitThatDoesNotAnswerIsRequestedAgain(t *testing.T) {
 	q.started() // this needs both servers
 	silent := q.masters()[0]
 	silent.Pause()
-	id := q.visitorID(0)
-	q.visit(id, booths)
+	id := q.callerID(0)
+	q.call(id, callsEach)
 	q.until("it is committed", func() bool { return q.Record(id) != nil })
-	if n := len(q.lines(work.BoothIn)); n > 0 {
+	if n := len(q.lines(work.LimitedAdmitted)); n > 0 {
 		t.Errorf("%d were admitted by an unreachable limit", n)
 	}
 	silent.Resume()
-	q.open()
-	q.completed(id, booths)
-	q.checkReleased(map[string]uint64{work.Booth.Name(): booths})
+	q.releaseHolders()
+	q.completed(id, callsEach)
+	q.checkReleased(map[string]uint64{work.Limited.Name(): callsEach})
 	q.check()
 }
 
-// masters returns the server of the limit of the booths first, and places the instances on the other.
+// masters returns the server of the limit of the activity first, and places the instances on the other.
 func (q *queueing) masters() [2]*redistest.Server {
 	q.t.Helper()
-	node, err := q.rdb.(*redis.ClusterClient).MasterForKey(q.ctx, redisx.NewSpace(q.Namespace).Limit(work.Booth.Name()).Waiters())
+	node, err := q.rdb.(*redis.ClusterClient).MasterForKey(q.ctx, redisx.NewSpace(q.Namespace).Limit(work.Limited.Name()).Waiters())
 	q.must(err)
 	if strings.HasSuffix(q.redis.Addr, node.Options().Addr) { // the client strips the loopback address
 		q.home = children

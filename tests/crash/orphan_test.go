@@ -23,9 +23,9 @@ func TestOrphansOfLostTurnsReleaseTheirIDs(t *testing.T) {
 			f.join()
 			const n = 4
 			child := func(i int) string { return f.at(children, "echo", i) }
-			parent := func(i int) string { return f.at(parents, "fickle", i) }
+			parent := func(i int) string { return f.at(parents, "random", i) }
 			for i := range n {
-				_, err := client.Start(f.ctx, f.Client, work.Fickle, parent(i), child(i))
+				_, err := client.Start(f.ctx, f.Client, work.RandomParent, parent(i), child(i))
 				f.must(err)
 			}
 			for i := range n {

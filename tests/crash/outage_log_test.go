@@ -60,10 +60,10 @@ func (c outageCase) run(t *testing.T) {
 	a.join()
 	a.started()
 	for n := range outageParts {
-		_, err := client.Start(a.ctx, a.Client, work.Lost, fmt.Sprint("lost-", n), pawl.None{})
+		_, err := client.Start(a.ctx, a.Client, work.CallHanging, fmt.Sprint("hanging-", n), pawl.None{})
 		a.must(err)
 	}
-	poll.Until(t, within, "the activities run", func() bool { return len(a.lines("strayed")) == outageParts })
+	poll.Until(t, within, "the activities run", func() bool { return len(a.lines("hanging")) == outageParts })
 
 	before := [2]int{len(lines(w)), len(lines(o))}
 	cut := time.Now()
@@ -100,10 +100,10 @@ func (c outageCase) run(t *testing.T) {
 func (c outageCase) recovers(a *harness, fleet [2]*stack.Process, before [2]int) {
 	a.t.Helper()
 	for n := range outageParts { // an activity that lost its lease is claimed again, and ends on its own
-		a.must(a.Client.Cancel(a.ctx, fmt.Sprint("lost-", n), "the outage is over"))
+		a.must(a.Client.Cancel(a.ctx, fmt.Sprint("hanging-", n), "the outage is over"))
 	}
 	for n := range outageParts {
-		a.ended(fmt.Sprint("lost-", n))
+		a.ended(fmt.Sprint("hanging-", n))
 	}
 	a.begin(4)
 	a.end()

@@ -19,17 +19,17 @@ import (
 // child is started and cancelled.
 func TestOutboxOfEndedParentIsPublishedAfterNATSOutage(t *testing.T) {
 	for _, killed := range []bool{false, true} {
-		t.Run(map[bool]string{false: "the orchestrator lives", true: "the orchestrator dies"}[killed], func(t *testing.T) {
+		t.Run(map[bool]string{false: "the orchestrator continues", true: "the orchestrator dies"}[killed], func(t *testing.T) {
 			t.Parallel()
 			f := newFamily(t, startDurableServers(t), "PAWL_RECONCILE_INTERVAL=500ms", "FLEET_OWNER_TTL=600ms")
 			o := f.orchestrator("orchestrator")
 			f.worker("worker")
 			f.join()
-			_, err := client.Start(f.ctx, f.Client, work.Late, "late", 1500*time.Millisecond)
+			_, err := client.Start(f.ctx, f.Client, work.SlowParent, "parent", 1500*time.Millisecond)
 			f.must(err)
 			f.until("the activity of the first child runs", func() bool { return len(f.lines("began")) == 1 })
 			f.nats.Kill()
-			f.untilEnded("late")
+			f.untilEnded("parent")
 			if killed {
 				o.Kill()
 			}
@@ -100,10 +100,10 @@ func TestEarlyInputsSurviveCrashesUntilStart(t *testing.T) {
 	f.until("both wait again", visible)
 	o.Kill()
 	publish(message.OutInput{
-		Sender: message.SenderOrchestrator, Instance: "withdrawn", Kind: message.KindStart, Name: work.Nest.Name(), Parent: parent,
+		Sender: message.SenderOrchestrator, Instance: "withdrawn", Kind: message.KindStart, Name: work.EndlessChild.Name(), Parent: parent,
 		Payload: history.Payload{Type: history.TypeJSON, Data: []byte("0")},
 	})
-	_, err = client.Start(f.ctx, f.Client, work.Kid, "greeted", work.Chore{Wait: true})
+	_, err = client.Start(f.ctx, f.Client, work.Child, "greeted", work.ChildInput{Wait: true})
 	f.must(err)
 	o.Start()
 	f.untilEnded("withdrawn")

@@ -21,20 +21,20 @@ func TestWorkerPausedBeyondItsLeaseCancelsActivityWhenResumed(t *testing.T) {
 	a.orchestrator("orchestrator")
 	first := a.worker("worker-1")
 	a.join()
-	run, err := client.Start(a.ctx, a.Client, work.Lost, "lost", pawl.None{})
+	run, err := client.Start(a.ctx, a.Client, work.CallHanging, "hanging", pawl.None{})
 	a.must(err)
-	poll.Until(t, within, "the first worker has begun", func() bool { return len(a.lines("strayed")) == 1 })
+	poll.Until(t, within, "the first worker has begun", func() bool { return len(a.lines("hanging")) == 1 })
 	first.Signal(syscall.SIGSTOP)
 	a.worker("worker-2")
-	a.ended("lost")
-	if got, err := run.Result(a.ctx); err != nil || got != "found" {
+	a.ended("hanging")
+	if got, err := run.Result(a.ctx); err != nil || got != "reclaimed" {
 		t.Fatalf("result %q, %v", got, err)
 	}
-	if n := len(a.lines("cut")); n != 0 {
+	if n := len(a.lines("hanging.cancelled")); n != 0 {
 		t.Fatalf("the paused worker has written %d lines", n)
 	}
 	first.Signal(syscall.SIGCONT)
-	poll.Until(t, within, "the first worker's context is done", func() bool { return len(a.lines("cut")) == 1 })
+	poll.Until(t, within, "the first worker's context is done", func() bool { return len(a.lines("hanging.cancelled")) == 1 })
 	first.Stop()
 	a.check()
 }

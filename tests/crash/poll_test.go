@@ -26,12 +26,12 @@ func TestPollSeesWholeBacklogWhenOwnerDiesBetweenTurns(t *testing.T) {
 			var sending errgroup.Group
 			sending.SetLimit(50)
 			for i := range n {
-				sending.Go(func() error { return client.Send(a.ctx, a.Client, work.Go, "sweep", i) })
+				sending.Go(func() error { return client.Send(a.ctx, a.Client, work.Go, "drain", i) })
 			}
 			a.must(sending.Wait())
 			first.Kill()
 			victim := a.orchestrator("victim", "PAWL_FAILPOINT="+point, "PAWL_FAILPOINT_FILE="+filepath.Join(t.TempDir(), "passed"))
-			run, err := client.Start(a.ctx, a.Client, work.Sweep, "sweep", pawl.None{})
+			run, err := client.Start(a.ctx, a.Client, work.Drain, "drain", pawl.None{})
 			if err != nil {
 				t.Fatal(err)
 			}

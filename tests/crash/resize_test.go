@@ -44,8 +44,8 @@ func (a *resizing) start(n int) {
 		a.started++
 		_, err := client.Start(a.ctx, a.Client, work.Moving, moved(i), i, client.MessageID("start"))
 		a.must(err)
-		if i%work.Stages == work.StageUpdate {
-			_, err := client.SendUpdate(a.ctx, a.Client, work.Ask, moved(i), i, client.UpdateID("once"))
+		if i%work.States == work.StateUpdate {
+			_, err := client.SendUpdate(a.ctx, a.Client, work.Sum, moved(i), i, client.UpdateID("once"))
 			a.must(err)
 			a.updates[i] = true
 		}
@@ -58,7 +58,7 @@ func (a *resizing) release() {
 	a.join()
 	for i := range a.started {
 		a.must(client.Send(a.ctx, a.Client, work.Go, moved(i), i+1, client.MessageID("go")))
-		if i%work.Stages == work.StageChild {
+		if i%work.States == work.StateChild {
 			a.must(client.Send(a.ctx, a.Client, work.Go, work.ChildOf(i), i+1, client.MessageID("go")))
 		}
 	}
@@ -96,18 +96,18 @@ func (a *resizing) refused(role, want string) {
 // settled waits until the instances have reached the states in which they wait.
 func (a *resizing) settled() {
 	a.t.Helper()
-	per := a.started / work.Stages
+	per := a.started / work.States
 	poll.Until(a.t, within, "instances are in their states", func() bool {
 		for i := range a.started {
 			rec := a.Record(moved(i))
 			if rec == nil || rec.Events == 0 {
 				return false
 			}
-			if i%work.Stages == work.StageChild && a.Record(work.ChildOf(i)) == nil {
+			if i%work.States == work.StateChild && a.Record(work.ChildOf(i)) == nil {
 				return false
 			}
 		}
-		return len(a.lines("strayed")) >= per && len(a.lines(work.BoothIn)) >= min(per, work.Places)
+		return len(a.lines("hanging")) >= per && len(a.lines(work.LimitedAdmitted)) >= min(per, work.Slots)
 	})
 }
 
@@ -117,11 +117,11 @@ func (a *resizing) finish() {
 	a.process("orchestrator", "last orchestrator")
 	victim := a.process("worker", "last but one worker")
 	poll.Until(a.t, within, "every activity of the first worker is claimed", func() bool {
-		return len(a.lines("strayed")) >= (a.started+work.Stages-1-work.StageActivity)/work.Stages
+		return len(a.lines("hanging")) >= (a.started+work.States-1-work.StateActivity)/work.States
 	})
 	victim.Kill()
 	a.process("worker", "last worker")
-	a.must(work.Ledger(a.ledger).Open())
+	a.must(work.Ledger(a.ledger).ReleaseHolders())
 	a.Client = nil // it may expect the previous number
 	a.release()    // repeated, with known ids
 	if a.more {
@@ -184,7 +184,7 @@ func (a *resizing) others() {
 // answered checks that the update was received once, and that a repeat has the same answer.
 func (a *resizing) answered(i int) {
 	a.t.Helper()
-	got, err := client.Update(a.ctx, a.Client, work.Ask, moved(i), i, client.UpdateID("once"))
+	got, err := client.Update(a.ctx, a.Client, work.Sum, moved(i), i, client.UpdateID("once"))
 	if err != nil || got != 2*i+1 {
 		a.t.Errorf("%s: the update was answered with %d (%v), want %d", moved(i), got, err, 2*i+1)
 	}
@@ -219,7 +219,7 @@ func onServers(t *testing.T, test func(a *resizing)) {
 func (a *resizing) begin() {
 	a.t.Helper()
 	o, w := a.orchestrator("orchestrator"), a.worker("worker")
-	a.start(4 * work.Stages)
+	a.start(4 * work.States)
 	for _, instance := range []string{"ended", "purged"} {
 		run, err := client.Start(a.ctx, a.Client, work.Moving, instance, 0)
 		a.must(err)
@@ -338,7 +338,7 @@ func TestMemberPausedDuringAResizeTakesNoPartition(t *testing.T) {
 	t.Parallel()
 	onServers(t, func(a *resizing) {
 		o := a.orchestrator("paused")
-		a.start(work.Stages)
+		a.start(work.States)
 		poll.Until(a.t, within, "the instances have begun", func() bool { return a.Record(moved(a.started-1)) != nil })
 		o.Signal(syscall.SIGSTOP)
 		a.untilConsideredDead(o)

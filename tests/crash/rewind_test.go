@@ -46,7 +46,7 @@ func TestRetriedAndRewoundInstancesRunNothingAgainOverCrashes(t *testing.T) {
 		t.Errorf("after the retries:\n%v\nwant:\n%v", got, want)
 	}
 	r.request(points[:4], func(id string) error { // no activity runs, so no task is published
-		_, err := r.Client.Rewind(r.ctx, id, work.RepairCut)
+		_, err := r.Client.Rewind(r.ctx, id, work.RewindEvent)
 		return err
 	})
 	if got := r.runs(); !maps.Equal(got, want) {

@@ -45,22 +45,22 @@ func (d disconnectable) heal() {
 	d.Signal(syscall.SIGCONT)
 }
 
-// holds starts an instance whose activity runs until the ledger is opened, and waits until the activity runs.
-func (a *harness) holds(instance string) *client.Instance[pawl.None] {
+// startHold starts an instance whose activity runs until ReleaseHolders, and waits until the activity runs.
+func (a *harness) startHold(instance string) *client.Instance[pawl.None] {
 	a.t.Helper()
-	run, err := client.Start(a.ctx, a.Client, work.Keep, instance, pawl.None{})
+	run, err := client.Start(a.ctx, a.Client, work.CallHold, instance, pawl.None{})
 	a.must(err)
 	poll.Until(a.t, within, "the activity runs", func() bool { return len(a.lines(work.Held)) == 1 })
 	return run
 }
 
-// beats runs instances of one activity, one after another, and returns their durations.
-func (a *harness) beats(prefix string, n int) []time.Duration {
+// runSteps runs instances of one activity, one after another, and returns their durations.
+func (a *harness) runSteps(prefix string, n int) []time.Duration {
 	a.t.Helper()
 	took := make([]time.Duration, n)
 	for i := range n {
 		began := time.Now()
-		run, err := client.Start(a.ctx, a.Client, work.Beat, fmt.Sprint(prefix, "-", i), i)
+		run, err := client.Start(a.ctx, a.Client, work.CallStep, fmt.Sprint(prefix, "-", i), i)
 		a.must(err)
 		if got, err := run.Result(a.ctx); err != nil || got != i+1 {
 			a.t.Fatalf("%s-%d: %d, %v", prefix, i, got, err)
@@ -74,7 +74,7 @@ func (a *harness) beats(prefix string, n int) []time.Duration {
 // and each for at most one AckWait. After that it receives no tasks, its own activity runs on the other worker, and what it
 // does after it is reconnected takes effect once.
 func TestDisconnectedWorkerDelaysFewTasksAndRepeatsNone(t *testing.T) {
-	for name, strike := range map[string]func(disconnectable){
+	for name, fault := range map[string]func(disconnectable){
 		"Redis, black hole": func(d disconnectable) { d.redis.BlackHole() },
 		"NATS, black hole":  func(d disconnectable) { d.nats.BlackHole() },
 	} {
@@ -84,20 +84,20 @@ func TestDisconnectedWorkerDelaysFewTasksAndRepeatsNone(t *testing.T) {
 			a.orchestrator("orchestrator")
 			d := a.proxiedWorker()
 			a.join()
-			run := a.holds("held")
-			sound := a.worker("sound")
-			pid := strconv.Itoa(sound.Pid())
+			run := a.startHold("held")
+			connected := a.worker("connected")
+			pid := strconv.Itoa(connected.Pid())
 			served := func() bool {
 				return slices.ContainsFunc(a.lines("step"), func(f []string) bool { return f[4] == pid })
 			}
 			for i := 0; !served(); i++ {
-				a.beats(fmt.Sprint("warm-", i), 1)
+				a.runSteps(fmt.Sprint("warm-", i), 1)
 			}
 			before := len(a.lines("step"))
 
-			strike(d)
+			fault(d)
 			const n = 40
-			took := a.beats("canary", n)
+			took := a.runSteps("canary", n)
 			slow, longest := 0, slices.Max(took)
 			for _, d := range took {
 				if d > 900*time.Millisecond {
@@ -108,13 +108,13 @@ func TestDisconnectedWorkerDelaysFewTasksAndRepeatsNone(t *testing.T) {
 			if slow > 8 || longest > 10*time.Second {
 				t.Errorf("a disconnected worker delays tasks: %v", took)
 			}
-			a.must(work.Ledger(a.ledger).Open())
+			a.must(work.Ledger(a.ledger).ReleaseHolders())
 			_, err := run.Result(a.ctx) // while the fault lasts
 			a.must(err)
 
 			d.heal()
-			sound.Stop()
-			a.beats("back", 5)
+			connected.Stop()
+			a.runSteps("back", 5)
 			d.Stop()
 			if ran := len(a.lines("step")) - before; ran != n+5 {
 				t.Errorf("%d activities were run for %d instances", ran, n+5)
@@ -133,9 +133,9 @@ func TestAckLostByRedisIsRepeatedBeforeTheLeaseExpires(t *testing.T) {
 	a.orchestrator("orchestrator")
 	a.worker("worker")
 	a.join()
-	run := a.holds("held")
+	run := a.startHold("held")
 	a.must(a.rdb.Save(a.ctx).Err())
-	a.must(work.Ledger(a.ledger).Open())
+	a.must(work.Ledger(a.ledger).ReleaseHolders())
 	_, err := run.Result(a.ctx)
 	a.must(err)
 	a.redis.Kill()

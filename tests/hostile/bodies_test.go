@@ -31,7 +31,7 @@ var bodies = func() map[string][]byte { //nolint:gochecknoglobals // constant
 	}
 	for name, text := range map[string]string{
 		"map of 2^32": "9601dfffffffff", "bytes of 2^32": "c6ffffffff00", "extension of 2^32": "c9ffffffff0000", "short array": "92019193",
-		"never used": "c1", "array of none": "90", "version alone": "9101", "version 255": "92ff90", "version 2": "9102",
+		"unused code": "c1", "empty array": "90", "version alone": "9101", "version 255": "92ff90", "version 2": "9102",
 	} {
 		b, err := hex.DecodeString(text)
 		if err != nil {

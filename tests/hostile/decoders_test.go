@@ -28,70 +28,70 @@ import (
 )
 
 var (
-	asking  = pawl.NewOrchestration[string, string]("asking")
-	working = pawl.NewOrchestration[string, string]("working")
-	parent  = pawl.NewOrchestration[string, string]("parent")
-	answer  = pawl.NewEvent[string]("answer")
-	held    = pawl.NewActivity[string, string]("held")
+	receiving = pawl.NewOrchestration[string, string]("receiving")
+	working   = pawl.NewOrchestration[string, string]("working")
+	parent    = pawl.NewOrchestration[string, string]("parent")
+	answer    = pawl.NewEvent[string]("answer")
+	hold      = pawl.NewActivity[string, string]("hold")
 )
 
-// journal records the log of a process.
-type journal struct {
+// logCounter counts the log lines of a process.
+type logCounter struct {
 	slog.Handler
 	mu    sync.Mutex
 	lines map[string]int // number of lines by message
 }
 
-func (j *journal) Enabled(context.Context, slog.Level) bool { return true }
-func (j *journal) WithAttrs([]slog.Attr) slog.Handler       { return j }
-func (j *journal) WithGroup(string) slog.Handler            { return j }
+func (c *logCounter) Enabled(context.Context, slog.Level) bool { return true }
+func (c *logCounter) WithAttrs([]slog.Attr) slog.Handler       { return c }
+func (c *logCounter) WithGroup(string) slog.Handler            { return c }
 
-func (j *journal) Handle(_ context.Context, r slog.Record) error {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.lines[r.Message]++
+func (c *logCounter) Handle(_ context.Context, r slog.Record) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lines[r.Message]++
 	return nil
 }
 
-func (j *journal) all() map[string]int {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return maps.Clone(j.lines)
+func (c *logCounter) all() map[string]int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.lines)
 }
 
-func (j *journal) count(message string) int {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.lines[message]
+func (c *logCounter) count(message string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.lines[message]
 }
 
-// doors is a fleet in this process. A test can reach all of its decoders.
-type doors struct {
+// decoderHarness is a fleet in this process. A test can send bytes to all of its decoders.
+type decoderHarness struct {
 	*stack.Fleet
-	t       *testing.T
-	nats    *nats.Conn
-	redis   redis.UniversalClient
-	journal *journal
+	t     *testing.T
+	nats  *nats.Conn
+	redis redis.UniversalClient
+	log   *logCounter
 }
 
-func openDoors(t *testing.T) *doors {
+func newDecoderHarness(t *testing.T) *decoderHarness {
 	t.Helper()
-	d := &doors{t: t, nats: natstest.Dial(t, natstest.Start(t).ClientURL()), redis: redistest.Start(t).Client(t), journal: &journal{lines: map[string]int{}}}
-	log := slog.New(d.journal)
+	d := &decoderHarness{t: t, nats: natstest.Dial(t, natstest.Start(t).ClientURL()), redis: redistest.Start(t).Client(t), log: &logCounter{lines: map[string]int{}}}
+	log := slog.New(d.log)
 	o, err := orchestrator.New(orchestrator.Config{NATS: d.nats, Redis: d.redis, Namespace: namespace, Partitions: partitions, ReconcileInterval: time.Second, Logger: log},
-		asking.Do(func(ctx *pawl.Context, _ string) (string, error) { return answer.Receive(ctx) }),
-		working.Do(func(ctx *pawl.Context, in string) (string, error) { return held.Call(ctx, in) }),
-		parent.Do(func(ctx *pawl.Context, child string) (string, error) { return asking.Call(ctx, "", pawl.ID(child)) }))
+		receiving.Do(func(ctx *pawl.Context, _ string) (string, error) { return answer.Receive(ctx) }),
+		working.Do(func(ctx *pawl.Context, in string) (string, error) { return hold.Call(ctx, in) }),
+		parent.Do(func(ctx *pawl.Context, child string) (string, error) { return receiving.Call(ctx, "", pawl.ID(child)) }))
 	d.serve(o, err)
 	w, err := worker.New(worker.Config{NATS: d.nats, Redis: d.redis, Namespace: namespace, Name: "w", Logger: log, Drain: time.Millisecond},
-		held.Do(func(ctx context.Context, _ string) (string, error) { <-ctx.Done(); return "", context.Cause(ctx) }))
+		hold.Do(func(ctx context.Context, _ string) (string, error) { <-ctx.Done(); return "", context.Cause(ctx) }))
 	d.serve(w, err)
 	d.Fleet = stack.NewFleet(t, namespace, partitions, d.redis)
 	d.Join(d.nats, client.Options{})
 	return d
 }
 
-func (d *doors) serve(m stack.Member, err error) {
+func (d *decoderHarness) serve(m stack.Member, err error) {
 	d.t.Helper()
 	if err == nil {
 		err = m.Start(d.t.Context())
@@ -102,12 +102,12 @@ func (d *doors) serve(m stack.Member, err error) {
 	d.t.Cleanup(func() {
 		ctx, stop := context.WithTimeout(context.Background(), within)
 		defer stop()
-		_ = m.Stop(ctx) // its activities are held
+		_ = m.Stop(ctx) // its activities do not end
 	})
 }
 
-// publish sends the same message repeatedly, so that one log line per message would be noticed.
-func (d *doors) publish(subject, header, body string) {
+// publish sends the same message repeatedly, so that the test detects one log line per message.
+func (d *decoderHarness) publish(subject, header, body string) {
 	d.t.Helper()
 	m := &nats.Msg{Subject: "pawl." + namespace + "." + subject, Data: []byte(body)}
 	if name, value, ok := strings.Cut(header, ": "); ok {
@@ -122,28 +122,28 @@ func (d *doors) publish(subject, header, body string) {
 
 const (
 	repeats  = 30
-	maxLines = 11 // ten that name different instances, and one that counts the others
+	maxLines = 11 // ten for different instances, and one with the count of the others
 )
 
-// begin starts an instance, and waits for its first turn and the first turn of its child.
-func (d *doors) begin(o pawl.Orchestration[string, string], id, in string) {
+// startInstance starts an instance and waits for its first turn and the first turn of its child.
+func (d *decoderHarness) startInstance(o pawl.Orchestration[string, string], id, in string) {
 	d.t.Helper()
 	if _, err := client.Start(d.t.Context(), d.Client, o, id, in); err != nil {
 		d.t.Fatal(err)
 	}
 	d.until(id+" has begun", func() bool {
 		events, err := d.Store.History(d.t.Context(), d.PartitionOf(id), id, 1)
-		return err == nil && len(events) > 0 && (o.Name() == asking.Name() || len(events) > 1)
+		return err == nil && len(events) > 0 && (o.Name() == receiving.Name() || len(events) > 1)
 	})
 }
 
-func (d *doors) until(what string, yes func() bool) {
+func (d *decoderHarness) until(what string, met func() bool) {
 	d.t.Helper()
-	poll.Until(d.t, within, what, yes)
+	poll.Until(d.t, within, what, met)
 }
 
 // element pushes an element to an inbox with the permissions of a worker, and makes the instance due.
-func (d *doors) element(id, element string) {
+func (d *decoderHarness) element(id, element string) {
 	d.t.Helper()
 	part := redisx.NewSpace(namespace).Part(d.PartitionOf(id))
 	ctx := d.t.Context()
@@ -160,41 +160,44 @@ const (
 	foreign = "malformed message ignored"
 )
 
-// Every place that decodes external bytes receives bytes that cannot be decoded. Either the instance fails with a named
+// Every place that decodes external bytes receives bytes that cannot be decoded. Either the instance fails with a typed
 // error, or the bytes are skipped with few log lines. Other instances are not affected.
-func TestGarbageFailsItsInstanceByNameOrIsSkipped(t *testing.T) {
+func TestUndecodableBytesFailTheirInstanceOrAreSkipped(t *testing.T) {
 	t.Parallel()
-	d := openDoors(t)
-	d.begin(asking, "neighbor", "")
-	bell := fmt.Sprint("doorbell.", d.PartitionOf("neighbor"))
+	d := newDecoderHarness(t)
+	d.startInstance(receiving, "other", "")
+	bell := fmt.Sprint("doorbell.", d.PartitionOf("other"))
 	tests := []struct {
-		door   string
-		send   func()
-		fails  string // an instance with a payload that cannot be decoded
-		logged string // a log message
+		decoder string
+		send    func()
+		fails   string // an instance with a payload that cannot be decoded
+		logged  string // a log message
 	}{
-		{"start, payload", func() { d.publish("to.start-1.start.asking", "", longArray) }, "start-1", ""},
+		{"start, payload", func() { d.publish("to.start-1.start.receiving", "", longArray) }, "start-1", ""},
 		{"start, content type", func() { d.publish("to.start-2.start.parent", "Content-Type: application/msgpack", longArray) }, "start-2", ""},
 		{"start, header", func() { d.publish("to.start-3.start.parent", "Pawl-Version: x", `"x"`) }, "", skipped},
 		{"start, parent", func() { d.publish("own.start-4.start.parent", "Pawl-Parent: a b", `"x"`) }, "", skipped},
-		{"event", func() { d.begin(asking, "event-1", ""); d.publish("to.event-1.event.answer", "", longString) }, "event-1", ""},
-		{"cancel", func() { d.publish("to.neighbor.cancel", "", "\xff\xfe") }, "", skipped},
-		{"purge", func() { d.publish("to.neighbor.purge", "", "\xff\xfe") }, "", skipped},
-		{"child end", func() { d.begin(parent, "parent-1", "child-1"); d.publish("own.parent-1.done", "", longString) }, "", skipped},
+		{"event", func() {
+			d.startInstance(receiving, "event-1", "")
+			d.publish("to.event-1.event.answer", "", longString)
+		}, "event-1", ""},
+		{"cancel", func() { d.publish("to.other.cancel", "", "\xff\xfe") }, "", skipped},
+		{"purge", func() { d.publish("to.other.purge", "", "\xff\xfe") }, "", skipped},
+		{"child end", func() { d.startInstance(parent, "parent-1", "child-1"); d.publish("own.parent-1.done", "", longString) }, "", skipped},
 		{"child end, result", func() {
-			d.begin(parent, "parent-2", "child-2")
+			d.startInstance(parent, "parent-2", "child-2")
 			d.end("parent-2")
 		}, "parent-2", ""},
-		{"completion", func() { d.begin(working, "work-1", "x"); d.complete("work-1") }, "work-1", ""},
-		{"inbox element", func() { d.element("neighbor", "aeffect.token\n1\n"+longString) }, "", ""},
-		{"inbox element, forged", func() { d.element("neighbor", forgedElement()) }, "", "forged input dropped"},
+		{"completion", func() { d.startInstance(working, "work-1", "x"); d.complete("work-1") }, "work-1", ""},
+		{"inbox element", func() { d.element("other", "aeffect.token\n1\n"+longString) }, "", ""},
+		{"inbox element, forged", func() { d.element("other", forgedElement()) }, "", "forged input dropped"},
 		{"policy", func() {
-			if err := d.redis.HSet(t.Context(), redisx.NewSpace(namespace).Policies(), "action:held", "{").Err(); err != nil {
+			if err := d.redis.HSet(t.Context(), redisx.NewSpace(namespace).Policies(), "action:hold", "{").Err(); err != nil {
 				t.Fatal(err)
 			}
 		}, "", "policies not read, keeping known ones"},
-		{"task", func() { d.publish("task.held", "", longString) }, "", "task not decodable"},
-		{"task, other version", func() { d.publish("task.held", "", "\x91\xcc\xff") }, "", "task not decodable"},
+		{"task", func() { d.publish("task.hold", "", longString) }, "", "task not decodable"},
+		{"task, other version", func() { d.publish("task.hold", "", "\x91\xcc\xff") }, "", "task not decodable"},
 		{"doorbell", func() { d.publish(bell, "", longString) }, "", foreign},
 		{"limit notice", func() { d.publish("limit.0", "", longString) }, "", foreign},
 		{"notice", func() { d.publish("notice", "", longString) }, "", foreign},
@@ -202,33 +205,33 @@ func TestGarbageFailsItsInstanceByNameOrIsSkipped(t *testing.T) {
 		{"owner", func() { d.publish("owner.x", "", longString) }, "", ""}, // read by clients
 	}
 	for _, c := range tests {
-		before := d.journal.count(c.logged)
+		before := d.log.count(c.logged)
 		c.send()
 		if c.fails != "" {
 			if f, ok := d.End(within, c.fails).(*history.Failed); !ok || f.Failure.Code != pawl.ErrUndecodable.Code() {
-				t.Errorf("%s: %+v, want failure %s", c.door, f, pawl.ErrUndecodable.Code())
+				t.Errorf("%s: %+v, want failure %s", c.decoder, f, pawl.ErrUndecodable.Code())
 			}
 		}
 		if c.logged != "" && before == 0 {
-			d.until(c.door+": "+c.logged, func() bool { return d.journal.count(c.logged) > 0 })
+			d.until(c.decoder+": "+c.logged, func() bool { return d.log.count(c.logged) > 0 })
 		}
 	}
-	d.refuses()
-	for message, n := range d.journal.all() {
+	d.rejectsRequests()
+	for message, n := range d.log.all() {
 		if n > maxLines && message != foreign { // logged at level debug
 			t.Errorf("%q was logged %d times", message, n)
 		}
 	}
-	if err := client.Send(t.Context(), d.Client, answer, "neighbor", "well"); err != nil {
+	if err := client.Send(t.Context(), d.Client, answer, "other", "well"); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := client.Attach(d.Client, asking, "neighbor").Result(t.Context()); got != "well" || err != nil {
-		t.Errorf("the neighbor: %q, %v", got, err)
+	if got, err := client.Attach(d.Client, receiving, "other").Result(t.Context()); got != "well" || err != nil {
+		t.Errorf("the other instance: %q, %v", got, err)
 	}
 }
 
-// refuses sends requests that cannot be decoded to an owner and to the workers.
-func (d *doors) refuses() {
+// rejectsRequests sends undecodable requests to an owner and to the workers, which must reject them.
+func (d *decoderHarness) rejectsRequests() {
 	d.t.Helper()
 	conn, err := queue.Join(d.t.Context(), d.nats, queue.Options{Namespace: namespace})
 	if err != nil {
@@ -238,7 +241,7 @@ func (d *doors) refuses() {
 	for _, subject := range []string{"request.0.read", "request.0.admin"} {
 		m, err := d.nats.Request("pawl."+namespace+"."+subject, []byte(longString), within)
 		if err != nil || !strings.Contains(string(m.Data), "malformed") {
-			d.t.Errorf("%s: %v, want a named problem", subject, err)
+			d.t.Errorf("%s: %v, want a typed problem", subject, err)
 		}
 	}
 	sub, err := d.nats.Subscribe("pawl."+namespace+".workers", func(m *nats.Msg) { _ = m.Respond([]byte(longString)) })
@@ -261,7 +264,7 @@ func garbage() history.Payload {
 }
 
 // complete completes the activity of an instance with a result that cannot be decoded.
-func (d *doors) complete(id string) {
+func (d *decoderHarness) complete(id string) {
 	d.t.Helper()
 	s, ok := d.History(id, 1)[1].(*history.ActivityScheduled)
 	if !ok {
@@ -271,7 +274,7 @@ func (d *doors) complete(id string) {
 }
 
 // end sends a parent the end of its child, with a result that cannot be decoded.
-func (d *doors) end(id string) {
+func (d *decoderHarness) end(id string) {
 	d.t.Helper()
 	s, ok := d.History(id, 1)[1].(*history.ChildScheduled)
 	if !ok {

@@ -21,7 +21,7 @@ import (
 const (
 	messages = 100_000
 
-	// Instances of a neighbor start at fixed times, whether or not earlier ones have ended.
+	// Instances of another tenant start at fixed times, whether or not earlier ones have ended.
 	helloEvery = 50 * time.Millisecond
 	helloQuiet = 2 * time.Second // duration before the flood
 	helloAfter = 5 * time.Second // duration after the flood
@@ -36,15 +36,15 @@ const (
 // that once crashed processes, and random ones.
 func TestFloodOfHostileMessagesDelaysNoOtherInstance(t *testing.T) {
 	h := newHarness(t, 2, 2)
-	taken := capture(t, h.nats.Client())
+	captured := capture(t, h.nats.Client())
 	ctx, stop := context.WithTimeout(t.Context(), 2*within)
 	defer stop()
 
-	expenses, races, targets := h.victims(ctx)
+	expenses, races, targets := h.startTargets(ctx)
 	always := make(chan struct{})
 	close(always)
 	quiet := p99(h.hellos(ctx, "quiet", always, helloQuiet))
-	g := newGenerator(1, taken(), targets, slices.Concat(expenses, races))
+	g := newGenerator(1, captured(), targets, slices.Concat(expenses, races))
 	flooded := make(chan struct{})
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -66,34 +66,34 @@ func TestFloodOfHostileMessagesDelaysNoOtherInstance(t *testing.T) {
 		}
 		t.Logf("%d messages in %v: %v", messages, time.Since(began).Round(time.Millisecond), g.counts)
 	})
-	all := h.hellos(ctx, "neighbor", flooded, helloAfter)
+	all := h.hellos(ctx, "other", flooded, helloAfter)
 	for _, slow := range all[len(all)-3:] {
-		h.where(slow)
+		h.logSteps(slow)
 	}
 	if got, limit := p99(all), max(maxHello, maxSlowdown*quiet); got > limit {
-		t.Errorf("p99 of the neighbors is %v, want at most %v", got, limit)
+		t.Errorf("p99 of the other instances is %v, want at most %v", got, limit)
 	}
 	for _, id := range expenses {
-		h.approved(ctx, id)
+		h.checkApproved(ctx, id)
 	}
 	for _, id := range races {
-		h.unharmed(id)
-		if err := h.Client.Cancel(ctx, id, "over"); err != nil {
+		h.checkUnchanged(id)
+		if err := h.Client.Cancel(ctx, id, "the flood has ended"); err != nil {
 			t.Error(err)
 		}
 	}
 	for _, id := range targets {
-		d, err := h.Client.Describe(ctx, id) // it may have been purged and started as an orchestration that is not registered, or sent an event
+		d, err := h.Client.Describe(ctx, id) // it may have been purged and started as an unregistered orchestration, or have received an event
 		if err != nil && !errors.Is(err, client.ErrNotFound) || d.Stalled != "" && !strings.HasPrefix(d.Stalled, "unregistered") && !strings.HasPrefix(d.Stalled, "not-started") {
 			t.Errorf("%s: %+v, %v", id, d, err)
 		}
 	}
-	h.bounded()
+	h.checkBounds()
 }
 
-// victims starts instances that wait for an event or for their activities during the flood. It also runs others, so that
-// messages of every kind are captured.
-func (h *harness) victims(ctx context.Context) (expenses, races, targets []string) {
+// startTargets starts instances that wait for an event or for their activities during the flood. It also runs other
+// instances, so that messages of every kind are captured.
+func (h *harness) startTargets(ctx context.Context) (expenses, races, targets []string) {
 	h.t.Helper()
 	for i := range 5 {
 		for kind, all := range map[string]*[]string{"expense": &expenses, "target": &targets} {
@@ -108,7 +108,7 @@ func (h *harness) victims(ctx context.Context) (expenses, races, targets []strin
 	start(ctx, h, examples.Chain, "chain", 1)
 	start(ctx, h, examples.FanOut, "fanout", 20)
 	start(ctx, h, examples.Race, "won", examples.Times{Hare: 1, Tortoise: 600_000}) // a hint
-	h.greets(ctx, "hello")
+	h.runsHello(ctx, "hello")
 	if _, err := h.Client.Workers(ctx); err != nil {
 		h.t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func (h *harness) victims(ctx context.Context) (expenses, races, targets []strin
 	return expenses, races, targets
 }
 
-// hello is an instance of the neighbor: its planned start, and the time of its result.
+// hello is an instance of the other tenant: its planned start, and the time of its result.
 type hello struct {
 	id        string
 	at, ended time.Time
@@ -128,8 +128,8 @@ type hello struct {
 func (one *hello) took() time.Duration { return one.ended.Sub(one.at) }
 
 // hellos starts instances at fixed intervals until over is closed, and for some time after that, waits for their results,
-// and returns them in the order of their durations. The starts do not wait for earlier instances, and the delay of a late
-// start counts as waiting.
+// and returns them in the order of their durations. The starts do not wait for earlier instances, and a duration includes the
+// delay of a late start.
 func (h *harness) hellos(ctx context.Context, name string, over <-chan struct{}, then time.Duration) (all []*hello) {
 	h.t.Helper()
 	var wg sync.WaitGroup
@@ -163,8 +163,8 @@ func (h *harness) hellos(ctx context.Context, name string, over <-chan struct{},
 
 func p99(sorted []*hello) time.Duration { return sorted[len(sorted)*99/100].took() }
 
-// where logs the times of the steps of an instance, relative to its planned start.
-func (h *harness) where(slow *hello) {
+// logSteps logs the times of the steps of an instance, relative to its planned start.
+func (h *harness) logSteps(slow *hello) {
 	h.t.Helper()
 	var steps []string
 	if rec := h.Record(slow.id); rec != nil {
@@ -176,8 +176,8 @@ func (h *harness) where(slow *hello) {
 	h.t.Logf("%s: %s; result after %v", slow.id, strings.Join(steps, ", "), slow.took().Round(time.Millisecond))
 }
 
-// approved sends a waiting instance its event, and checks that its history contains nothing else.
-func (h *harness) approved(ctx context.Context, id string) {
+// checkApproved sends a waiting instance its event, and checks that its history contains nothing else.
+func (h *harness) checkApproved(ctx context.Context, id string) {
 	h.t.Helper()
 	if err := client.Send(ctx, h.Client, examples.Answered, id, examples.Verdict{By: "finance", Approved: true}); err != nil {
 		h.t.Fatal(err)
@@ -186,24 +186,24 @@ func (h *harness) approved(ctx context.Context, id string) {
 	if err != nil || got != (examples.Verdict{By: "finance", Approved: true}) {
 		h.t.Errorf("%s: %+v, %v", id, got, err)
 	}
-	h.only(id, map[history.Kind]int{
+	h.checkEvents(id, map[history.Kind]int{
 		history.KindStarted: 1, history.KindActivityScheduled: 1, history.KindActivityCompleted: 1, history.KindTimerScheduled: 1,
 		history.KindEventReceived: 1, history.KindCompleted: 1,
 	})
 }
 
-// unharmed checks that an instance with running activities is unchanged.
-func (h *harness) unharmed(id string) {
+// checkUnchanged checks that an instance with running activities is unchanged.
+func (h *harness) checkUnchanged(id string) {
 	h.t.Helper()
-	h.only(id, map[history.Kind]int{history.KindStarted: 1, history.KindActivityScheduled: 2})
+	h.checkEvents(id, map[history.Kind]int{history.KindStarted: 1, history.KindActivityScheduled: 2})
 }
 
-func (h *harness) only(id string, want map[history.Kind]int) {
+func (h *harness) checkEvents(id string, want map[history.Kind]int) {
 	h.t.Helper()
 	got := map[history.Kind]int{}
 	for _, e := range h.History(id, 1) {
 		received, ok := e.(*history.EventReceived)
-		if e.Kind() == history.KindObserved || ok && received.Name != examples.Answered.Name() { // a start may carry an event that is never received
+		if e.Kind() == history.KindObserved || ok && received.Name != examples.Answered.Name() { // a start may contain an event that is never received
 			continue
 		}
 		got[e.Kind()]++

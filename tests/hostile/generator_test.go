@@ -13,18 +13,18 @@ import (
 
 // generator generates hostile messages. It is deterministic for a seed and a set of real messages.
 type generator struct {
-	rng        *rand.Rand
-	genuine    map[string][]*nats.Msg
-	kinds      []string
-	bodies     [][]byte
-	targets    []string // instances that may end in any way
-	bystanders []string // instances that must not be changed
-	counts     map[string]int
+	rng       *rand.Rand
+	captured  map[string][]*nats.Msg
+	kinds     []string
+	bodies    [][]byte
+	targets   []string // instances that may end in any way
+	unchanged []string // instances that must not be changed
+	counts    map[string]int
 }
 
-func newGenerator(seed uint64, genuine map[string][]*nats.Msg, targets, bystanders []string) *generator {
+func newGenerator(seed uint64, captured map[string][]*nats.Msg, targets, unchanged []string) *generator {
 	return &generator{
-		rng: rand.New(rand.NewPCG(seed, seed)), genuine: genuine, targets: targets, bystanders: bystanders, counts: map[string]int{},
+		rng: rand.New(rand.NewPCG(seed, seed)), captured: captured, targets: targets, unchanged: unchanged, counts: map[string]int{},
 		bodies: slices.Collect(maps.Values(bodies)),
 		kinds:  []string{"to", "to", "own", "task", "doorbell", "doorbell", "hint", "request", "limit", "owner", "notice", "workers", "other"},
 	}
@@ -52,15 +52,15 @@ func (g *generator) subject(kind string) string {
 		case 0: // subjects that a client may use for any instance
 			return root + kind + "." + pick(g, g.targets...) + "." + pick(g, "start.approve-expense", "start.fanout", "event.verdict", "event.x", "cancel", "purge", "done", "none")
 		case 1: // subjects without an effect on an existing instance
-			return root + kind + "." + pick(g, g.bystanders...) + "." + pick(g, "start.approve-expense", "start.fanout", "done", "start", "none")
+			return root + kind + "." + pick(g, g.unchanged...) + "." + pick(g, "start.approve-expense", "start.fanout", "done", "start", "none")
 		}
 		id := pick(g, fmt.Sprint("i-", g.rng.IntN(2000)), "x", strings.Repeat("i", 200), strings.Repeat("i", 300), "a%20b", "{}", "ä")
 		return root + kind + "." + id + "." + pick(g, "start.bill-tenant", "start.tenant", "start.fanout", "start.no-such", "event.used", "event.x", "cancel", "purge", "done", "start", "none", "start.a.b.c")
 	case "task":
 		return root + "task." + pick(g, "greet", "payments", "no=such")
 	case "hint":
-		if genuine := g.genuine[kind]; len(genuine) > 0 {
-			return pick(g, genuine...).Subject
+		if captured := g.captured[kind]; len(captured) > 0 {
+			return pick(g, captured...).Subject
 		}
 		return root + "hint.w"
 	case "request":
@@ -76,8 +76,8 @@ func (g *generator) subject(kind string) string {
 
 func (g *generator) header(kind string) nats.Header {
 	header := nats.Header{}
-	if genuine := g.genuine[kind]; len(genuine) > 0 && g.rng.IntN(2) == 0 {
-		maps.Copy(header, pick(g, genuine...).Header)
+	if captured := g.captured[kind]; len(captured) > 0 && g.rng.IntN(2) == 0 {
+		maps.Copy(header, pick(g, captured...).Header)
 	}
 	for g.rng.IntN(3) == 0 {
 		name := pick(g, "Pawl-Id", "Pawl-By", "Pawl-Reply", "Pawl-Parent", "Pawl-Holds", "Pawl-Event", "Pawl-Split", "Pawl-Version", "Pawl-Reason", "Pawl-Of",
@@ -89,7 +89,7 @@ func (g *generator) header(kind string) nats.Header {
 }
 
 func (g *generator) body(kind string) []byte {
-	genuine := g.genuine[kind]
+	captured := g.captured[kind]
 	switch n := g.rng.IntN(100); {
 	case n == 0 && g.rng.IntN(20) == 0: // occasionally a large one
 		return bytes.Repeat([]byte{byte(g.rng.Uint32())}, 400<<10)
@@ -99,16 +99,16 @@ func (g *generator) body(kind string) []byte {
 			b = b[:1000]
 		}
 		return b
-	case n < 40 || len(genuine) == 0:
+	case n < 40 || len(captured) == 0:
 		b := make([]byte, g.rng.IntN(200))
 		for i := range b {
 			b[i] = byte(g.rng.Uint32())
 		}
 		return b
 	case n < 60: // a repeated real message
-		return pick(g, genuine...).Data
+		return pick(g, captured...).Data
 	default: // a modified real message
-		b := bytes.Clone(pick(g, genuine...).Data)
+		b := bytes.Clone(pick(g, captured...).Data)
 		for range 1 + g.rng.IntN(3) {
 			if len(b) > 0 {
 				b[g.rng.IntN(len(b))] = pick(g, 0, 1, 0x7f, 0x80, 0x90, 0xc0, 0xdb, 0xdd, 0xff, byte(g.rng.Uint32()))

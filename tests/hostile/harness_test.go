@@ -1,6 +1,6 @@
 // Package hostile publishes messages that no client of Pawl would publish, to fleets of Pawl's own programs: processes of
 // cmd/orchestrator and cmd/worker on a real nats-server and redis-server, under a memory limit. Whatever is published, no
-// process ends or exceeds its memory, other instances are served, and nothing takes effect that the store has not confirmed.
+// process ends or exceeds its memory, other instances proceed, and no unconfirmed write takes effect.
 package hostile
 
 import (
@@ -107,9 +107,9 @@ func (h *harness) committed(instances ...string) {
 	}
 }
 
-// bounded fails the test for each process that has ended or has logged too much, stops all of them in order, and runs the
+// checkBounds fails the test for each process that has ended or has logged too much, stops all of them in order, and runs the
 // invariant checker.
-func (h *harness) bounded() {
+func (h *harness) checkBounds() {
 	h.t.Helper()
 	h.Alive()
 	for _, p := range h.Processes {
@@ -138,7 +138,7 @@ func peakMemory(p *stack.Process) int {
 }
 
 // capture collects the messages of a namespace by the token of the subject that names their kind.
-func capture(t *testing.T, nc *nats.Conn) (taken func() map[string][]*nats.Msg) {
+func capture(t *testing.T, nc *nats.Conn) (captured func() map[string][]*nats.Msg) {
 	t.Helper()
 	sub, err := nc.SubscribeSync("pawl." + namespace + ".>")
 	if err != nil {

@@ -20,14 +20,14 @@ import (
 )
 
 // Trap: a decoder that trusts a length. Messages that once crashed every process of a fleet, and again after each restart,
-// are published on every subject. The instances that they start fail with a named error, and the processes and all other
+// are published on every subject. The instances that they start fail with a typed error, and the processes and all other
 // instances continue. So does a fleet that is killed and reads the stream again.
-func TestMessagesThatEndedProcessesFailTheirInstanceAtMost(t *testing.T) {
+func TestMessagesThatCrashedProcessesFailOnlyTheirInstance(t *testing.T) {
 	h := newHarness(t, 1, 1)
 	ctx, stop := context.WithTimeout(t.Context(), 2*within)
 	defer stop()
-	neighbor := start(ctx, h, examples.Expense, "neighbor", examples.Claim{Cents: 10_000, Approvers: []string{"finance"}})
-	h.committed("neighbor")
+	other := start(ctx, h, examples.Expense, "other", examples.Claim{Cents: 10_000, Approvers: []string{"finance"}})
+	h.committed("other")
 	nc := h.nats.Client()
 
 	lethal := &nats.Msg{
@@ -41,7 +41,7 @@ func TestMessagesThatEndedProcessesFailTheirInstanceAtMost(t *testing.T) {
 				t.Errorf("%s: ended with %+v", id, failure)
 			}
 		}
-		h.greets(ctx, fmt.Sprint("hello-", round))
+		h.runsHello(ctx, fmt.Sprint("hello-", round))
 		h.Alive()
 		for _, p := range h.Processes { // the published messages are still in the stream
 			p.Kill()
@@ -51,14 +51,14 @@ func TestMessagesThatEndedProcessesFailTheirInstanceAtMost(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	h.greets(ctx, "hello-at-last")
-	if err := client.Send(ctx, h.Client, examples.Answered, "neighbor", examples.Verdict{By: "finance", Approved: true}); err != nil {
+	h.runsHello(ctx, "hello-after")
+	if err := client.Send(ctx, h.Client, examples.Answered, "other", examples.Verdict{By: "finance", Approved: true}); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := neighbor.Result(ctx); err != nil || !got.Approved {
-		t.Errorf("neighbor: %+v, %v", got, err)
+	if got, err := other.Result(ctx); err != nil || !got.Approved {
+		t.Errorf("the other instance: %+v, %v", got, err)
 	}
-	h.bounded()
+	h.checkBounds()
 }
 
 // attack publishes each of the bodies on each subject, and returns the instances that must fail because of their input.
@@ -73,12 +73,12 @@ func (h *harness) attack(ctx context.Context, nc *nats.Conn, lethal *nats.Msg) (
 	publish(lethal)
 	failing = append(failing, "lethal")
 	root := "pawl." + namespace + "."
-	for range 400 { // each once enlarged a pooled decoder
+	for range 400 { // each of them used to enlarge a pooled decoder
 		for _, from := range []string{"to", "own"} {
 			publish(&nats.Msg{Subject: root + from + ".x.done", Data: []byte(longString)})
 		}
 	}
-	subjects := []string{"task.greet", "hint.worker", "notice", "workers", "to.x.done", "own.x.done", "to.neighbor.cancelled", "to.x.purge", "own.neighbor.done", "code.greet.any", "turn.x"}
+	subjects := []string{"task.greet", "hint.worker", "notice", "workers", "to.x.done", "own.x.done", "to.other.cancelled", "to.x.purge", "own.other.done", "code.greet.any", "turn.x"}
 	for p := range partitions {
 		for _, kind := range []string{"doorbell.%d", "limit.%d", "request.%d.read", "request.%d.admin", "owner.%d"} {
 			subjects = append(subjects, fmt.Sprintf(kind, p))
@@ -94,7 +94,7 @@ func (h *harness) attack(ctx context.Context, nc *nats.Conn, lethal *nats.Msg) (
 			if ok := name == "empty" || kind == "" && (name == "null" || name == "long text"); !ok && len(bodies[name]) <= 512<<10 {
 				failing = append(failing, id)
 			}
-			publish(&nats.Msg{Subject: root + "to.neighbor.event.verdict", Header: nats.Header{"Content-Type": {kind}}, Data: bodies[name]})
+			publish(&nats.Msg{Subject: root + "to.other.event.verdict", Header: nats.Header{"Content-Type": {kind}}, Data: bodies[name]})
 		}
 		if err := nc.FlushWithContext(ctx); err != nil {
 			h.t.Fatal(err)
@@ -104,7 +104,7 @@ func (h *harness) attack(ctx context.Context, nc *nats.Conn, lethal *nats.Msg) (
 	return append(failing, "wide")
 }
 
-// imports publishes 12 KiB that claim to be an import of 12 million events, and returns the instance that must fail.
+// imports publishes 12 KiB that announce an import of 12 million events, and returns the instance that must fail.
 func (h *harness) imports(nc *nats.Conn) string {
 	h.t.Helper()
 	var b bytes.Buffer
@@ -124,8 +124,8 @@ func (h *harness) imports(nc *nats.Conn) string {
 	return "imported"
 }
 
-// greets runs an instance to its end.
-func (h *harness) greets(ctx context.Context, id string) {
+// runsHello runs an instance to its end.
+func (h *harness) runsHello(ctx context.Context, id string) {
 	h.t.Helper()
 	began := time.Now()
 	if got, err := start(ctx, h, examples.Hello, id, "Ada").Result(ctx); err != nil || got != "Hello, Ada!" {

@@ -15,8 +15,8 @@ import (
 // Epoch is the time of the first input, in Unix milliseconds.
 const Epoch = 1_700_000_000_000
 
-// Driver owns one live execution. It fails its test at the first error,
-// and must be used by one goroutine.
+// Driver owns one live execution. It fails its test at the first error
+// and is not safe for concurrent use.
 type Driver struct {
 	tb      testing.TB
 	id      history.Identity
@@ -26,12 +26,12 @@ type Driver struct {
 	deployed int             // number of events that other programs made: see Deploy
 	limits   map[string]bool // actions with a limit; true: callers wait
 
-	X       *replay.Execution // the live one
+	X       *replay.Execution // the live execution
 	History []history.Event   // all events taken from it
 	Now     int64             // time of the next input, Unix milliseconds; moves with Advance
 }
 
-// New makes a driver with nothing started. When the test ends, the execution is evicted.
+// New returns a driver whose execution has not started. The execution is evicted when the test ends.
 func New(tb testing.TB, program replay.Program, opts replay.Options) *Driver {
 	tb.Helper()
 	d := &Driver{
@@ -49,14 +49,14 @@ func New(tb testing.TB, program replay.Program, opts replay.Options) *Driver {
 
 func (d *Driver) fresh() *replay.Execution { return replay.New(d.id, d.program, d.opts) }
 
-// Restart makes the driver begin anew with another program.
+// Restart discards the history and begins again with another program.
 func (d *Driver) Restart(program replay.Program) {
 	d.tb.Helper()
 	d.program, d.History, d.Now, d.deployed, d.id.Execution = program, nil, Epoch, 0, 1
 	d.resume()
 }
 
-// resume evicts the execution, and brings another to where the history is.
+// resume evicts the execution and replays the history into a new one.
 func (d *Driver) resume() {
 	d.tb.Helper()
 	if err := d.X.Evict(); err != nil {
@@ -75,7 +75,7 @@ func (d *Driver) Deploy(program replay.Program) {
 	d.resume()
 }
 
-// Rewind begins the next execution as an owner does: with the events that are kept, Rewound, and what was put back.
+// Rewind begins the next execution as an owner does: with the kept events, Rewound, and the inputs put back.
 func (d *Driver) Rewind(plan *history.RewindPlan) {
 	d.tb.Helper()
 	from := plan.State.Execution()
@@ -87,14 +87,14 @@ func (d *Driver) Rewind(plan *history.RewindPlan) {
 		if d.X.Ended() {
 			return
 		}
-		back := clone(ev)
-		*back.Meta() = history.Head{}
-		d.Offer(back) // of an activity that the code cancels now, it is dropped
+		in := clone(ev)
+		*in.Meta() = history.Head{}
+		d.Offer(in) // dropped if it completes an activity that the code now cancels
 	}
 }
 
-// Continue checks an execution that has continued as new, and begins the next: Started,
-// and then the updates that were received and not answered, and the events and updates that were unread. It gives the decisions of all.
+// Continue checks an execution that has continued as new, and feeds the next one: Started,
+// the updates that were received and not answered, and the unread events and updates. It returns all decisions.
 func (d *Driver) Continue() []history.Event {
 	d.tb.Helper()
 	next := d.X.Successor()
@@ -107,7 +107,7 @@ func (d *Driver) Continue() []history.Event {
 	d.id.Execution++
 	d.History, d.deployed = nil, 0
 	d.X = d.fresh()
-	next.At = d.Now // time may have been let pass since
+	next.At = d.Now // the test may have advanced the time
 	made := d.Feed(next)
 	for _, ev := range carried {
 		if d.X.Ended() {
@@ -158,7 +158,7 @@ func (d *Driver) Offer(in history.Event) (replay.Outcome, []history.Event) {
 	return outcome, taken[1:]
 }
 
-// Start feeds Started. It waits at the limit of "test", if there is one without a free slot.
+// Start feeds Started. The instance waits if the limit of "test" has no free slot.
 func (d *Driver) Start(input history.Payload) []history.Event {
 	d.tb.Helper()
 	s := &history.Started{Name: "test", Payload: input, Origin: d.id.Origin, Execution: d.id.Execution, By: "driver"}
@@ -168,8 +168,8 @@ func (d *Driver) Start(input history.Payload) []history.Event {
 	return d.Feed(s)
 }
 
-// Limit puts a limit on an action: an activity, or the instance itself, whose name is "test". From now on a ticket is admitted if there is
-// room, and waits otherwise: see Grant.
+// Limit sets a limit on an action: an activity, or the instance itself, whose name is "test". From now on a ticket is admitted if there
+// is room, and waits for Grant otherwise.
 func (d *Driver) Limit(action string, room bool) {
 	if d.limits == nil {
 		d.limits = make(map[string]bool)
@@ -182,10 +182,10 @@ func (d *Driver) enter(made []history.Event) {
 	if len(d.limits) == 0 {
 		return
 	}
-	wanted := d.X.Outstanding()
+	outstanding := d.X.Outstanding()
 	for _, ev := range made {
 		s, ok := ev.(*history.ActivityScheduled)
-		if !ok || !slices.Contains(wanted, s.ID) {
+		if !ok || !slices.Contains(outstanding, s.ID) {
 			continue
 		}
 		waits, limited := d.limits[s.Name]
@@ -276,7 +276,7 @@ func (d *Driver) Cancel(by, text string) []history.Event {
 	return d.Feed(&history.CancelRequested{By: by, Text: text})
 }
 
-// Fire lets time pass until the next timer is due, and feeds it.
+// Fire advances the time to the next timer and feeds it.
 func (d *Driver) Fire() []history.Event {
 	d.tb.Helper()
 	id, at, ok := d.X.NextTimer()
@@ -301,7 +301,7 @@ func (d *Driver) Scheduled(name string) []uint64 {
 	return ids
 }
 
-// Only returns the one outstanding activity of a name.
+// Only returns the single outstanding activity of a name.
 func (d *Driver) Only(name string) uint64 {
 	d.tb.Helper()
 	ids := d.Scheduled(name)
@@ -311,14 +311,14 @@ func (d *Driver) Only(name string) uint64 {
 	return ids[0]
 }
 
-// OnlyChild returns the start of the one outstanding child.
+// OnlyChild returns the start of the single outstanding child.
 func (d *Driver) OnlyChild() *history.ChildScheduled {
 	d.tb.Helper()
 	ids := d.X.Children()
 	if len(ids) != 1 {
 		d.tb.Fatalf("%d children are outstanding, not one:\n%s", len(ids), Text(d.History))
 	}
-	return d.History[ids[0]-1].(*history.ChildScheduled) //nolint:forcetypeassert // Children gives the ids of no others
+	return d.History[ids[0]-1].(*history.ChildScheduled) //nolint:forcetypeassert // Children returns only ids of ChildScheduled
 }
 
 // End returns the event that ended the execution.
@@ -330,8 +330,7 @@ func (d *Driver) End() history.Event {
 	return d.History[len(d.History)-1]
 }
 
-// CheckRecord checks that the history breaks no rule, and that the execution and the history agree on everything that is
-// outstanding.
+// CheckRecord checks that the history breaks no rule, and that the execution and the history agree on all outstanding work.
 func (d *Driver) CheckRecord() {
 	d.tb.Helper()
 	state, bad := history.Check(d.History)
@@ -349,9 +348,9 @@ func (d *Driver) CheckRecord() {
 	}
 }
 
-// CheckReplay checks beginnings of the history, each up to the end of a step: see
-// Past.Check. It takes every one, or, of a history with more than 100 steps, about a hundred
-// of them; but none that is shorter than what other programs made.
+// CheckReplay runs Past.Check on the prefixes of the history that end with a step and are not
+// shorter than what other programs made. Of a history with more than 100 steps it checks about
+// a hundred.
 func (d *Driver) CheckReplay() {
 	d.tb.Helper()
 	p := Past{ID: d.id, Program: d.program, Options: d.opts, Events: d.History, From: d.deployed, Live: d.X}

@@ -14,31 +14,30 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Past is a history together with code that is to fit it: it could have made the
-// history, and would go on from each of its beginnings as the history does. Nothing that
-// it has is changed.
+// Past is a history together with code that must match it: after a replay of any prefix, the
+// code must make the decisions that the history records. A check changes neither.
 type Past struct {
 	ID      history.Identity
 	Program replay.Program
 	Options replay.Options
 	Events  []history.Event
 
-	// From is how many events, up to the end of a step, other code made. The code must
-	// fit them, and need not have made them.
+	// From is the number of events, up to the end of a step, that other code made. The code
+	// must replay them, but need not make the same decisions.
 	From int
-	// Live is the execution that the events were taken from; nil if there is none. What it
-	// has besides its events (status, what it continues as) must then be the same.
+	// Live is the execution that the events were taken from; nil if there is none. If it is set,
+	// its state outside the events (custom status, unread events) must also match.
 	Live *replay.Execution
 }
 
-// Difference is a decision that is not the one which history has.
+// Difference is a decision that differs from the recorded one.
 type Difference struct {
-	After   int           // events of the replay before
+	After   int           // number of events replayed before
 	Event   uint64        // id of the event
-	Is, Was history.Event // nil: there is none
+	Is, Was history.Event // nil if there is none
 }
 
-// Error names both decisions.
+// Error returns a text that names both decisions.
 func (d *Difference) Error() string {
 	switch {
 	case d.Is == nil:
@@ -52,16 +51,16 @@ func (d *Difference) Error() string {
 
 func short(ev history.Event) string { return strings.TrimSpace(show.Kind(ev) + " " + show.Summary(ev)) }
 
-// CheckPrefixes is Check of every beginning that ends with a step and is not shorter than
-// From; if there are more than most, of about so many, evenly, and always of the whole.
-func (p Past) CheckPrefixes(most int) error {
+// CheckPrefixes runs Check on every prefix that ends with a step and is not shorter than
+// From. Of more than limit prefixes it checks about limit, evenly spaced, and always the whole history.
+func (p Past) CheckPrefixes(limit int) error {
 	ends := []int{p.From}
 	for i := p.From + 1; i <= len(p.Events); i++ {
 		if i == len(p.Events) || p.Events[i].Input() {
 			ends = append(ends, i)
 		}
 	}
-	stride := (len(ends)-1)/most + 1
+	stride := (len(ends)-1)/limit + 1
 	for i := len(ends) - 1; i >= 0; i -= stride {
 		if err := p.Check(ends[i]); err != nil {
 			return err
@@ -71,9 +70,9 @@ func (p Past) CheckPrefixes(most int) error {
 }
 
 // Check replays the first n events, which must end with a step, and then feeds the inputs
-// that remain: the decisions must be those recorded. It stops before a step that has a side
-// effect, which would have another value now. The error is a *replay.Divergence of the
-// replay, a *Difference, or it names the input that was dropped or the panic that the unwinding met.
+// that remain: the decisions must be those recorded. It stops before a step with a side
+// effect, whose value would differ. The error is a *replay.Divergence of the
+// replay, a *Difference, or one that names a dropped input or a panic during unwinding.
 func (p Past) Check(n int) error {
 	x := replay.New(p.ID, p.Program, p.Options)
 	if err := p.check(x, n); err != nil {
@@ -102,30 +101,30 @@ func (p Past) check(x *replay.Execution, n int) error {
 		if outcome.Dropped() {
 			return fmt.Errorf("after a replay of %d events, %s %d was %s", n, show.Kind(ev), ev.Meta().ID, outcome)
 		}
-		made = append(made, p.noted(x)...)
+		made = append(made, p.takeDecisions(x)...)
 	}
-	if len(rest) > 0 && !x.Ended() && p.turnedAway() {
+	if len(rest) > 0 && !x.Ended() && p.endedWhilePending() {
 		rest = rest[:len(rest)-1]
 	}
 	if err := compare(n, made, rest); err != nil {
 		return err
 	}
 	if p.Live != nil && n+len(rest) == len(p.Events) {
-		return p.sameBesides(x)
+		return p.compareState(x)
 	}
 	return nil
 }
 
-// turnedAway reports whether the owner has ended the instance while it waited at its limit, which no code decides.
-func (p Past) turnedAway() bool {
+// endedWhilePending reports whether the owner ended the instance while it waited at its limit, which is not a decision of the code.
+func (p Past) endedWhilePending() bool {
 	k := p.Events[len(p.Events)-1].Kind()
 	state, _ := history.Check(p.Events[:len(p.Events)-1])
 	return (k == history.KindFailed || k == history.KindCancelled) && state.Waiting(1)
 }
 
-// noted takes what was decided, and gives the activities among it the limits that they have in the history, and their limits the times: those are their
-// owner's, and no decisions.
-func (p Past) noted(x *replay.Execution) []history.Event {
+// takeDecisions takes the decisions, and copies the limits of activities and the times of attempt timeouts from the history: the owner sets
+// those, not the code.
+func (p Past) takeDecisions(x *replay.Execution) []history.Event {
 	made := x.Take()
 	for _, ev := range made {
 		id := ev.Meta().ID
@@ -141,7 +140,7 @@ func (p Past) noted(x *replay.Execution) []history.Event {
 			if was, ok := p.Events[id-1].(*history.TimerScheduled); ok {
 				x.ExtendTimer(e, e.At+was.FireAt-e.FireAt)
 				if e.AttemptTimeoutOf != 0 {
-					e.AttemptTimeoutOf = was.AttemptTimeoutOf // an earlier build did not say whose
+					e.AttemptTimeoutOf = was.AttemptTimeoutOf // an earlier build did not record it
 				}
 			}
 		}
@@ -172,8 +171,8 @@ func compare(n int, made, rest []history.Event) error {
 	return nil
 }
 
-// sameBesides compares what an execution with the whole history has besides it.
-func (p Past) sameBesides(x *replay.Execution) error {
+// compareState compares the state outside the events after a replay of the whole history.
+func (p Past) compareState(x *replay.Execution) error {
 	is, version := x.Status()
 	if was, v := p.Live.Status(); v != version || was.Type != is.Type || !bytes.Equal(was.Data, is.Data) {
 		return fmt.Errorf("after a replay the custom status is %s, version %d, and was %s, version %d", show.Payload(is), version, show.Payload(was), v)
@@ -193,7 +192,7 @@ func (p Past) sameBesides(x *replay.Execution) error {
 	return nil
 }
 
-// inputs are what an execution that has ended leaves.
+// inputs returns the inputs that an ended execution has not consumed.
 func inputs(x *replay.Execution) []history.Event {
 	out := slices.Clone(x.Carried())
 	for _, ev := range x.Unread() {
@@ -216,8 +215,8 @@ func untilSideEffect(events []history.Event) []history.Event {
 	return events
 }
 
-// equal compares two events as they are stored, but for the stack of a panic, which is
-// different in every run.
+// equal compares two events as they are stored, except the stack of a panic, which
+// differs in every run.
 func equal(a, b history.Event) (bool, error) {
 	left, err := history.Encode(withoutStack(a))
 	if err != nil {
@@ -248,11 +247,11 @@ func cloneAll(events []history.Event) []history.Event {
 func clone(ev history.Event) history.Event {
 	dup := reflect.New(reflect.TypeOf(ev).Elem())
 	dup.Elem().Set(reflect.ValueOf(ev).Elem())
-	return dup.Interface().(history.Event) //nolint:forcetypeassert // it is the type it came from
+	return dup.Interface().(history.Event) //nolint:forcetypeassert // a copy of an Event
 }
 
-// Text shows events, one a line: the id, the time since the first of them, and what it
-// is, in the words of pawl history.
+// Text formats events, one per line: the id, the time since the first event, and the summary
+// that pawl history prints.
 func Text(events []history.Event) string {
 	var b strings.Builder
 	for _, ev := range events {

@@ -11,8 +11,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// naps sleeps an hour, sets the status and ends with the text; or sleeps a given number of times.
-func naps(times int, result, status string) replay.Program {
+// sleeps returns code that sleeps for an hour the given number of times, sets the status and returns the result.
+func sleeps(times int, result, status string) replay.Program {
 	return func(x *replay.Code) replay.Ending {
 		for range times {
 			if err := x.Wait(x.Timer(time.Hour, nil), nil); err != nil {
@@ -30,21 +30,21 @@ func text(s string) history.Payload {
 	return history.Payload{Type: history.TypeJSON, Data: []byte(`"` + s + `"`)}
 }
 
-// slept is the history of one nap.
-func slept(t *testing.T) (*replaytest.Driver, replaytest.Past) {
+// sleptOnce returns a driver and the history of code that slept once.
+func sleptOnce(t *testing.T) (*replaytest.Driver, replaytest.Past) {
 	t.Helper()
-	d := replaytest.New(t, naps(1, "rested", "awake"), replay.Options{})
+	d := replaytest.New(t, sleeps(1, "rested", "awake"), replay.Options{})
 	d.Start(text("in"))
 	d.Fire()
 	d.CheckReplay()
-	return d, replaytest.Past{ID: d.X.Identity(), Program: naps(1, "rested", "awake"), Events: d.History, Live: d.X}
+	return d, replaytest.Past{ID: d.X.Identity(), Program: sleeps(1, "rested", "awake"), Events: d.History, Live: d.X}
 }
 
 func TestCodeMatchesEveryPrefixOfItsHistory(t *testing.T) {
-	_, p := slept(t)
-	for _, most := range []int{1, 2, 100} {
-		if err := p.CheckPrefixes(most); err != nil {
-			t.Errorf("%d: %v", most, err)
+	_, p := sleptOnce(t)
+	for _, limit := range []int{1, 2, 100} {
+		if err := p.CheckPrefixes(limit); err != nil {
+			t.Errorf("%d: %v", limit, err)
 		}
 	}
 }
@@ -55,11 +55,11 @@ func TestDivergenceOfOtherCodeNamesBothDecisions(t *testing.T) {
 		after int
 		event uint64
 	}{
-		`after a replay of 0 events, event 4 is Completed "tired", and was Completed "rested"`:                              {naps(1, "tired", "awake"), 0, 4},
-		`after a replay of 2 events, event 4 is Completed "tired", and was Completed "rested"`:                              {naps(1, "tired", "awake"), 2, 4},
-		`after a replay of 2 events, event 4 is TimerScheduled for 2023-11-15 00:13:20.000 UTC, and was Completed "rested"`: {naps(2, "rested", "awake"), 2, 4},
+		`after a replay of 0 events, event 4 is Completed "tired", and was Completed "rested"`:                              {sleeps(1, "tired", "awake"), 0, 4},
+		`after a replay of 2 events, event 4 is Completed "tired", and was Completed "rested"`:                              {sleeps(1, "tired", "awake"), 2, 4},
+		`after a replay of 2 events, event 4 is TimerScheduled for 2023-11-15 00:13:20.000 UTC, and was Completed "rested"`: {sleeps(2, "rested", "awake"), 2, 4},
 	} {
-		_, p := slept(t)
+		_, p := sleptOnce(t)
 		p.Program = c.code
 		err := p.Check(c.after)
 		var d *replaytest.Difference
@@ -70,12 +70,12 @@ func TestDivergenceOfOtherCodeNamesBothDecisions(t *testing.T) {
 }
 
 func TestDivergenceMayBeAnExtraOrAMissingDecision(t *testing.T) {
-	_, p := slept(t)
-	p.Events, p.Live = p.Events[:3], nil // it ended, and now it would not have
+	_, p := sleptOnce(t)
+	p.Events, p.Live = p.Events[:3], nil // the history before the end
 	if err := p.Check(2); err == nil || err.Error() != `after a replay of 2 events, Completed "rested" is made as event 4, and was not` {
 		t.Error(err)
 	}
-	long := replaytest.New(t, naps(2, "rested", "awake"), replay.Options{})
+	long := replaytest.New(t, sleeps(2, "rested", "awake"), replay.Options{})
 	long.Start(text("in"))
 	long.Fire()
 	p = replaytest.Past{ID: long.X.Identity(), Events: long.History, Program: func(x *replay.Code) replay.Ending {
@@ -89,15 +89,15 @@ func TestDivergenceMayBeAnExtraOrAMissingDecision(t *testing.T) {
 }
 
 func TestHistoryOfSeveralBuildsIsCheckedFromTheLastDeployment(t *testing.T) {
-	_, p := slept(t)
-	p.Program = naps(1, "rested", "asleep")
+	_, p := sleptOnce(t)
+	p.Program = sleeps(1, "rested", "asleep")
 	if err := p.Check(4); err == nil || !strings.Contains(err.Error(), `custom status is "asleep", version 1, and was "awake", version 1`) {
 		t.Error(err)
 	}
-	tired := naps(1, "tired", "awake")
-	p.Program, p.Live = tired, nil
+	other := sleeps(1, "tired", "awake")
+	p.Program, p.Live = other, nil
 	if err := p.CheckPrefixes(100); err == nil {
-		t.Error("code that would have ended otherwise passed")
+		t.Error("code with another result passed")
 	}
 	p.From = 4
 	if err := p.CheckPrefixes(100); err != nil { // a payload that encodes differently is allowed
@@ -110,8 +110,8 @@ func TestHistoryOfSeveralBuildsIsCheckedFromTheLastDeployment(t *testing.T) {
 	}
 }
 
-// The time of a limit is its owner's clock, which no check has.
-func TestTimeOfALimitIsNoDivergence(t *testing.T) {
+// The owner sets the time of an attempt timeout by its own clock.
+func TestTimeOfAnAttemptTimeoutIsNoDivergence(t *testing.T) {
 	code := func(x *replay.Code) replay.Ending {
 		_ = x.Wait(x.Call(replay.Call{Activity: "act", AttemptTimeout: time.Minute}), nil)
 		return replay.Ending{Result: text("over")}
@@ -125,14 +125,14 @@ func TestTimeOfALimitIsNoDivergence(t *testing.T) {
 	d.X.ExtendTimer(set, set.At+7_200_000)
 	d.Fire()
 	if fired := d.History[3].Meta().At; fired != set.FireAt {
-		t.Errorf("over at %d, want %d", fired, set.FireAt)
+		t.Errorf("fired at %d, want %d", fired, set.FireAt)
 	}
 	d.CheckReplay()
 	p := replaytest.Past{ID: d.X.Identity(), Program: code, Events: d.History, Live: d.X}
 	if err := p.CheckPrefixes(100); err != nil {
 		t.Error(err)
 	}
-	set.AttemptTimeoutOf = 0 // as an earlier build has written it
+	set.AttemptTimeoutOf = 0 // as an earlier build recorded it
 	if err := p.CheckPrefixes(100); err != nil {
 		t.Error(err)
 	}

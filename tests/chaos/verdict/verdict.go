@@ -275,7 +275,7 @@ func (v *Verdict) limits(runs []work.Run, recorded map[recordedRun]bool) {
 		n := 0
 		for _, e := range all {
 			if n += e.step; n > work.Seats {
-				v.Violations = append(v.Violations, fmt.Sprintf("%s: %d seats are taken at %s, the limit is %d", tenant, n, e.at.Format(time.StampMilli), work.Seats))
+				v.Violations = append(v.Violations, fmt.Sprintf("%s: %d runs of seat at %s, the limit is %d", tenant, n, e.at.Format(time.StampMilli), work.Seats))
 				break
 			}
 		}

@@ -9,8 +9,8 @@ import (
 	"github.com/pawlrun/pawl/tests/chaos/work"
 )
 
-// right returns evidence of one instance of each kind without violations.
-func right() (verdict.Evidence, map[string]*verdict.Instance) {
+// correct returns evidence of one instance of each kind without violations.
+func correct() (verdict.Evidence, map[string]*verdict.Instance) {
 	instances := map[string]*verdict.Instance{}
 	var e verdict.Evidence
 	at := time.Unix(1000, 0)
@@ -96,10 +96,10 @@ func TestVerdictFindsEveryViolation(t *testing.T) {
 					e.Runs = append(e.Runs, work.Run{What: what, Key: extra, Claim: 1, At: time.Unix(1000, int64(500+i)), Tenant: work.InputOf("seat-c1-00001").Tenant})
 				}
 			}
-		}, "seats are taken"},
+		}, "runs of seat"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			e, all := right()
+			e, all := correct()
 			c.mistake(&e, all)
 			v, err := verdict.Of(e)
 			if err != nil {

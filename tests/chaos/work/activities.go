@@ -22,7 +22,7 @@ var (
 	Seat      = pawl.NewActivity[Input, pawl.None]("seat", pawl.Concurrency(Seats), pawl.KeyBy("tenant"))
 	Meter     = pawl.NewActivity[int, string]("meter", pawl.Rate(40, time.Second))
 	Allowance = pawl.NewActivity[int, string]("allowance", pawl.Quota(60, 5*time.Second))
-	Door      = pawl.NewActivity[int, pawl.None]("door", pawl.Concurrency(2), pawl.Reject())
+	Door      = pawl.NewActivity[int, pawl.None]("door", pawl.Concurrency(2), pawl.Reject()) // rejects instead of queueing
 	Fragile   = pawl.NewActivity[int, string]("fragile")
 	Echo      = pawl.NewActivity[string, string]("echo")
 	Carry     = pawl.NewActivity[string, string]("carry")
@@ -34,7 +34,7 @@ type Run struct {
 	What     string // name of the activity; of an end, name.end or name.cancelled
 	Instance string
 	Activity uint64 // id of the event that scheduled it
-	Key      string // the same for all runs of one call
+	Key      string // identical for all runs of one call
 	Claim    uint32
 	At       time.Time
 	Tenant   string // tenant of Seat
@@ -67,21 +67,22 @@ func (l Ledger) Activities() []pawl.ActivityBinding {
 	}
 }
 
-// run records the beginning, waits for d, and records the end.
+// run records the beginning, waits for d, and records the end or the cancellation.
 func (l Ledger) run(ctx context.Context, what, tenant string, d time.Duration) error {
 	if err := l.write(ctx, what, tenant); err != nil {
 		return err
 	}
-	over := time.NewTimer(d)
-	defer over.Stop()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
 	select {
-	case <-over.C:
+	case <-timer.C:
 	case <-ctx.Done():
 		return errors.Join(context.Cause(ctx), l.write(ctx, what+".cancelled", tenant))
 	}
 	return l.write(ctx, what+".end", tenant)
 }
 
+// endless runs until it is cancelled.
 func (l Ledger) endless(ctx context.Context, _ int) (pawl.None, error) {
 	if err := l.write(ctx, "endless", ""); err != nil {
 		return pawl.None{}, err
@@ -90,6 +91,7 @@ func (l Ledger) endless(ctx context.Context, _ int) (pawl.None, error) {
 	return pawl.None{}, errors.Join(context.Cause(ctx), l.write(ctx, "endless.cancelled", ""))
 }
 
+// flaky fails on its first two attempts.
 func (l Ledger) flaky(ctx context.Context, _ int) (string, error) {
 	if err := l.write(ctx, "flaky", ""); err != nil {
 		return "", err
@@ -137,7 +139,7 @@ func (l Ledger) write(ctx context.Context, what, tenant string) error {
 	return errors.Join(err, f.Close())
 }
 
-// Read returns the runs in the order in which they were recorded. Lines that were cut short by a kill are skipped.
+// Read returns the runs in the order in which they were recorded. Lines that a kill has truncated are skipped.
 func (l Ledger) Read() ([]Run, error) {
 	b, err := os.ReadFile(string(l))
 	if err != nil {

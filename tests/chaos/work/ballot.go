@@ -90,7 +90,7 @@ func (c *Client) ballots(ctx context.Context, name, path string) error {
 			return err
 		}
 		if c.operate(ctx, &op) != nil {
-			continue // it may have taken effect, or may still do so
+			continue // its effect is unknown
 		}
 		op.Return = time.Now().UnixNano()
 		if err := out.Encode(op); err != nil {
@@ -124,8 +124,8 @@ func (c *Client) operate(ctx context.Context, op *Op) error {
 	return json.Unmarshal(d.CustomStatus.Value.Data, &op.Votes)
 }
 
-// twice runs the ballot operations of two further clients in this process.
-func (c *Client) twice(ctx context.Context, wg *sync.WaitGroup) {
+// startBallotClients runs the ballot operations of two further clients in this process.
+func (c *Client) startBallotClients(ctx context.Context, wg *sync.WaitGroup) {
 	for i := range 2 {
 		name := fmt.Sprintf("%s-%d-%d", c.Name, os.Getpid(), i)
 		wg.Go(func() {

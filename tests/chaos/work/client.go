@@ -65,7 +65,7 @@ func (c *Client) Run(ctx context.Context) error {
 	defer wg.Wait()
 	operating, stop := context.WithCancel(ctx)
 	defer stop()
-	c.twice(operating, &wg)
+	c.startBallotClients(operating, &wg)
 	slots := make(chan struct{}, c.Outstanding)
 	begin := func(id string) {
 		slots <- struct{}{}
@@ -212,7 +212,7 @@ func ReadCalls(path string) ([]Call, error) {
 	return all, err
 }
 
-// readLines returns the JSON values in the lines of a file. Lines that were cut short by a kill are skipped.
+// readLines returns the JSON values in the lines of a file. Lines that a kill has truncated are skipped.
 func readLines[T any](path string) (all []T, err error) {
 	b, err := os.ReadFile(path)
 	for line := range bytes.Lines(b) {

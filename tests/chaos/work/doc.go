@@ -1,6 +1,6 @@
 // Package work is the workload of the fault campaign: orchestrations that use the features of Pawl, activities that record
 // every run in a ledger outside of Pawl, and the calls that clients make. All of it is derived from the id of an instance,
-// so that the checker needs only the id to know the permitted results.
+// so the checker derives the permitted results from the id.
 //
 // An id has the form KIND-CLIENT-NUMBER, such as mail-c1-0042. Kinds lists the kinds.
 package work
@@ -37,7 +37,7 @@ type Kind struct {
 	Handle pawl.Orchestration[Input, string]
 	Code   func(*pawl.Context, Input) (string, error) // nil: a built-in orchestration
 	Events int                                        // number of numbered events that the client sends; -1: Input.N
-	Cancel bool                                       // whether the client cancels the instance
+	Cancel bool                                       // the client cancels the instance
 	Want   func(in Input) []string
 	Rolled string // outcome that is also permitted after a rollback of Redis
 

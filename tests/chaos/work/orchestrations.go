@@ -26,6 +26,7 @@ const (
 // Seats is the maximum number of concurrent runs of Seat for one tenant.
 const Seats = 3
 
+// kinds lists all kinds. Their names are the names of the orchestrations, which programs of an earlier commit also use.
 var kinds = []Kind{
 	kind("chain", 6, chain, func(in Input) []string { return []string{strconv.Itoa(2 * in.N)} }),
 	kind("fan", 4, fan, func(in Input) []string { return []string{strconv.Itoa(in.N * (in.N + 1) / 2)} }),
@@ -89,6 +90,7 @@ func numbers(n int) string {
 	return strings.TrimSpace(b.String())
 }
 
+// chain calls an activity N times, one call after another.
 func chain(ctx *pawl.Context, in Input) (string, error) {
 	sum := in.N
 	for range in.N {
@@ -100,6 +102,7 @@ func chain(ctx *pawl.Context, in Input) (string, error) {
 	return strconv.Itoa(sum), nil
 }
 
+// fan calls an activity N times at once.
 func fan(ctx *pawl.Context, in Input) (string, error) {
 	parts := make([]*pawl.Future[int], in.N)
 	for i := range parts {
@@ -128,7 +131,7 @@ func mail(ctx *pawl.Context, in Input) (string, error) {
 	}
 	more, err := Numbered.Drain(ctx)
 	if len(more) > 0 {
-		return "", fmt.Errorf("received %d events more than were sent: %v", len(more), more)
+		return "", fmt.Errorf("received %d more events than were sent: %v", len(more), more)
 	}
 	return strings.Join(got, " "), err
 }
@@ -184,6 +187,7 @@ func loop(ctx *pawl.Context, in Input) (string, error) {
 	return fmt.Sprintf("%d rounds, event %d", in.Sum, n), err
 }
 
+// seat calls an activity with a concurrency limit for each tenant.
 func seat(ctx *pawl.Context, in Input) (string, error) {
 	for range 2 {
 		if _, err := Seat.Call(ctx, in); err != nil {
@@ -193,6 +197,7 @@ func seat(ctx *pawl.Context, in Input) (string, error) {
 	return "sat", nil
 }
 
+// victim runs until the client cancels it.
 func victim(ctx *pawl.Context, in Input) (string, error) {
 	_, err := Endless.Call(ctx, in.N)
 	return "", err
@@ -210,14 +215,18 @@ func undo(ctx *pawl.Context, in Input) (string, error) {
 	return "", err
 }
 
+// retry calls an activity that fails on its first attempts.
 func retry(ctx *pawl.Context, in Input) (string, error) {
 	return Flaky.Call(ctx, in.N, pawl.Retry{Attempts: 3, Initial: 10 * time.Millisecond})
 }
 
+// meter calls an activity with a rate limit.
 func meter(ctx *pawl.Context, in Input) (string, error) { return Meter.Call(ctx, in.N) }
 
+// quota calls an activity with a quota.
 func quota(ctx *pawl.Context, in Input) (string, error) { return Allowance.Call(ctx, in.N) }
 
+// door calls an activity whose limit rejects callers instead of queueing them.
 func door(ctx *pawl.Context, in Input) (string, error) {
 	_, err := Door.Call(ctx, in.N)
 	if errors.Is(err, pawl.ErrLimited) {
@@ -226,6 +235,7 @@ func door(ctx *pawl.Context, in Input) (string, error) {
 	return "in", err
 }
 
+// hurry calls an activity whose callers time out in the queue.
 func hurry(ctx *pawl.Context, in Input) (string, error) {
 	_, err := Hurry.Call(ctx, in.N)
 	if errors.Is(err, pawl.ErrQueueTimeout) {
@@ -243,6 +253,7 @@ func unchanged(ctx *pawl.Context, in Input) (string, error) {
 	return strconv.Itoa(n), err
 }
 
+// change has a patch in its second release.
 func change(ctx *pawl.Context, in Input) (string, error) {
 	if err := pawl.Sleep(ctx, 300*time.Millisecond); err != nil {
 		return "", err
@@ -266,11 +277,13 @@ func pair(ctx *pawl.Context, in Input) (string, error) {
 // Listener returns the id of the instance that a pair starts.
 func Listener(pair string) string { return "listener-" + strings.TrimPrefix(pair, "pair-") }
 
+// listener receives the event of a pair.
 func listener(ctx *pawl.Context, _ Input) (string, error) {
 	n, err := Numbered.Receive(ctx)
 	return "received " + strconv.Itoa(n), err
 }
 
+// fail ends with a failure.
 func fail(ctx *pawl.Context, in Input) (string, error) {
 	if _, err := Step.Call(ctx, in.N); err != nil {
 		return "", err
@@ -278,6 +291,7 @@ func fail(ctx *pawl.Context, in Input) (string, error) {
 	return "", ErrDeclined
 }
 
+// sleep checks that its timer does not fire early.
 func sleep(ctx *pawl.Context, in Input) (string, error) {
 	d := time.Duration(in.N) * 200 * time.Millisecond
 	begun := pawl.Now(ctx)

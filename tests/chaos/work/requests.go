@@ -162,7 +162,7 @@ func startAgain(ctx context.Context, c *client.Client, id string, in Input) (res
 	}, nil
 }
 
-// known returns a fixed result, such as that of an instance that answered a request wrongly.
+// known returns a fixed result, such as that of an instance that answered a request incorrectly.
 func known(text string) result {
 	return func(context.Context) (string, error) { return text, nil }
 }

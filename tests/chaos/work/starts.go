@@ -24,7 +24,7 @@ var (
 	}
 	reused = Kind{
 		Name: "reuse", Weight: 2, Handle: handle("reuse"), Code: reuse, start: startReused, Want: want("replaced"),
-		Rolled: Declined, // the client has seen the second start, which is read again together with the first
+		Rolled: Declined, // the stream is read again from the first start, after the client received the result of the second
 	}
 	sealed = Kind{
 		Name: "sealed", Weight: 3, Handle: handle("sealed"), Code: seal, start: startSealed,
@@ -33,7 +33,7 @@ var (
 	flock = Kind{
 		Name: "flock", Weight: 2, Handle: handle("flock"), Code: flocks, start: startFlock,
 		Want:   func(in Input) []string { return []string{fmt.Sprintf("%d birds", in.N)} },
-		Rolled: sentTwice, // a page that was lost is decided again
+		Rolled: sentTwice, // a lost page is decided again
 	}
 )
 
@@ -55,7 +55,7 @@ func reuse(ctx *pawl.Context, in Input) (string, error) {
 	return "", ErrDeclined
 }
 
-// startReused starts an instance, replaces it after it has failed, and starts its id once more, which must be rejected.
+// startReused starts an instance, replaces it after its failure, and starts its id again, which must be rejected.
 func startReused(ctx context.Context, c *client.Client, id string, in Input) (result, error) {
 	first, err := client.Start(ctx, c, handle("reuse"), id, in, client.MessageID("start"))
 	if err != nil {
@@ -133,7 +133,7 @@ var (
 
 const sentTwice = "a batch has sent its event twice"
 
-// flocks waits for its children, which a batch releases.
+// flocks waits for its children, which a batch releases with an event.
 func flocks(ctx *pawl.Context, in Input) (string, error) {
 	birds := make([]*pawl.Future[bool], in.N)
 	for i := range birds {

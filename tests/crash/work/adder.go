@@ -16,11 +16,11 @@ var (
 // CloseAdds is the input that ends an Adder. The answer is the number of updates.
 const CloseAdds = -1
 
-const adderLife = 50 // updates per execution
+const updatesPerExecution = 50 // updates per execution
 
 // adder answers each update with its number. It rejects every input divisible by ten, with the number as the message.
 func adder(ctx *pawl.Context, executed int) (int, error) {
-	for range adderLife {
+	for range updatesPerExecution {
 		u, err := Add.Next(ctx).Get(ctx)
 		if err != nil {
 			return executed, err

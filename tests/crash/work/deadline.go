@@ -9,19 +9,19 @@ import (
 
 // Orchestrations in which timers and events compete, and an activity that takes a given time.
 var (
-	Vote   = pawl.NewOrchestration[time.Duration, string]("vote")
-	Digest = pawl.NewOrchestration[time.Duration, int]("digest")
-	Rest   = pawl.NewActivity[time.Duration, pawl.None]("rest")
+	EventOrDeadline = pawl.NewOrchestration[time.Duration, string]("event-or-deadline")
+	Digest          = pawl.NewOrchestration[time.Duration, int]("digest")
+	Wait            = pawl.NewActivity[time.Duration, pawl.None]("wait")
 )
 
-// Results of a Vote.
+// Results of EventOrDeadline.
 const (
 	ByEvent    = "event"
 	ByDeadline = "deadline"
 )
 
-// vote waits for an event or its deadline.
-func vote(ctx *pawl.Context, limit time.Duration) (string, error) {
+// eventOrDeadline waits for an event or its deadline.
+func eventOrDeadline(ctx *pawl.Context, limit time.Duration) (string, error) {
 	event, deadline := Go.Next(ctx), pawl.After(ctx, limit)
 	first, err := pawl.Select(ctx, event, deadline)
 	if err != nil {
@@ -34,22 +34,22 @@ func vote(ctx *pawl.Context, limit time.Duration) (string, error) {
 }
 
 // digest counts the events within a period that begins with the first event.
-func digest(ctx *pawl.Context, while time.Duration) (int, error) {
+func digest(ctx *pawl.Context, period time.Duration) (int, error) {
 	if _, err := Go.Receive(ctx); err != nil {
 		return 0, err
 	}
-	if err := pawl.Sleep(ctx, while); err != nil {
+	if err := pawl.Sleep(ctx, period); err != nil {
 		return 0, err
 	}
 	others, err := Go.Drain(ctx)
 	return 1 + len(others), err
 }
 
-func rest(ctx context.Context, while time.Duration) (pawl.None, error) {
-	over := time.NewTimer(while)
-	defer over.Stop()
+func waitFor(ctx context.Context, period time.Duration) (pawl.None, error) {
+	timer := time.NewTimer(period)
+	defer timer.Stop()
 	select {
-	case <-over.C:
+	case <-timer.C:
 		return pawl.None{}, nil
 	case <-ctx.Done():
 		return pawl.None{}, context.Cause(ctx)
@@ -57,5 +57,5 @@ func rest(ctx context.Context, while time.Duration) (pawl.None, error) {
 }
 
 func deadlines() []pawl.OrchestrationBinding {
-	return []pawl.OrchestrationBinding{Vote.Do(vote), Digest.Do(digest)}
+	return []pawl.OrchestrationBinding{EventOrDeadline.Do(eventOrDeadline), Digest.Do(digest)}
 }

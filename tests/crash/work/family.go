@@ -12,64 +12,64 @@ import (
 
 // The family, and the messages between its members:
 //
-//	Household ── Kid (id derived) ── Kid (id given) ── Kid (abandoned, waits for Go) ── Kid (detached)
-//	    │  └──── Nest (loses a Select) ── Nest ── Endless, an activity that is cancelled
-//	    └─ fails to start a Kid whose id is taken; finally starts Till, detached
-//	Doomed ───── Nest ── Nest ── Endless;  Kid (abandoned, waits for Go): a client cancels it
-//	Kid, clients ──Noted──▶ Relay (a Kid's note starts it; new execution every third note) ──Noted──▶ Till (every note)
-//	Late ─────── Nest, at once; and Nest, after a while: the end cancels both
-//	Fickle ───── Roll, an activity that returns another number each time, then an Echo of it
+//	Parent ───── Child (id derived) ── Child (id given) ── Child (abandoned, waits for Go) ── Child (detached)
+//	    │  └──── EndlessChild (loses a Select) ── EndlessChild ── Endless, an activity that is cancelled
+//	    └─ fails to start a Child whose id is taken; finally starts Counter, detached
+//	CancelledParent ── EndlessChild ── EndlessChild ── Endless;  Child (abandoned, waits for Go): a client cancels it
+//	Child, clients ──Noted──▶ Relay (a Child's note starts it; new execution every third note) ──Noted──▶ Counter (every note)
+//	SlowParent ─── EndlessChild, at once; and EndlessChild, after a period: the end cancels both
+//	RandomParent ─ Random, an activity that returns another number each time, then an Echo of it
 //
 // The instances that send notes decide nothing that depends on the order of their inputs, so a turn that the store loses is
-// decided again in the same way. Therefore Till has seen exactly the notes of the surviving histories, each once, whatever
-// was lost. Only Fickle decides differently.
+// decided again in the same way. Therefore Counter receives exactly the notes of the surviving histories, each once, whatever
+// was lost. Only RandomParent decides differently.
 var (
-	Household = pawl.NewOrchestration[House, int]("household")
-	Doomed    = pawl.NewOrchestration[House, int]("doomed")
-	Kid       = pawl.NewOrchestration[Chore, int]("kid")
-	Nest      = pawl.NewOrchestration[int, int]("nest")
-	Relay     = pawl.NewOrchestration[Tally, Tally]("relay")
-	Till      = pawl.NewOrchestration[Tally, Tally]("till")
-	Late      = pawl.NewOrchestration[time.Duration, int]("late")
-	Fickle    = pawl.NewOrchestration[string, int]("fickle")
-	Echo      = pawl.NewOrchestration[int, int]("echo")
+	Parent          = pawl.NewOrchestration[ParentInput, int]("parent")
+	CancelledParent = pawl.NewOrchestration[ParentInput, int]("cancelled-parent")
+	Child           = pawl.NewOrchestration[ChildInput, int]("child")
+	EndlessChild    = pawl.NewOrchestration[int, int]("endless-child")
+	Relay           = pawl.NewOrchestration[Tally, Tally]("relay")
+	Counter         = pawl.NewOrchestration[Tally, Tally]("counter")
+	SlowParent      = pawl.NewOrchestration[time.Duration, int]("slow-parent")
+	RandomParent    = pawl.NewOrchestration[string, int]("random-parent")
+	Echo            = pawl.NewOrchestration[int, int]("echo")
 
 	Endless = pawl.NewActivity[pawl.None, int]("endless")
-	Roll    = pawl.NewActivity[pawl.None, int]("roll")
+	Random  = pawl.NewActivity[pawl.None, int]("random")
 	Noted   = pawl.NewEvent[Note]("noted")
 )
 
 // Ids of the two instances that count, and a constant of Relay.
 const (
-	RelayID = "relay"
-	TillID  = "till"
-	Relayed = 3 // notes that one execution of Relay receives
+	RelayID   = "relay"
+	CounterID = "counter"
+	Relayed   = 3 // notes that one execution of Relay receives
 )
 
-// House is the input of a Household and a Doomed. The test chooses the ids, and with them the partitions.
-type House struct {
-	N        int
-	Kid      string // id of its second child
-	Left     string // id of the child that it abandons
-	Free     string // id of the instance that it starts detached
-	Taken    string // id of an instance that is not its child
-	Deadline time.Duration
+// ParentInput is the input of a Parent and a CancelledParent. The test chooses the ids, and with them the partitions.
+type ParentInput struct {
+	N         int
+	Child     string // id of its second child
+	Abandoned string // id of the child that it abandons
+	Detached  string // id of the instance that it starts detached
+	Taken     string // id of an instance that is not its child
+	Deadline  time.Duration
 }
 
-// Chore is the input of a Kid.
-type Chore struct {
+// ChildInput is the input of a Child.
+type ChildInput struct {
 	N    int
 	Wait bool          // whether to wait for Go first
-	Rest time.Duration // pause between its two steps
+	Rest time.Duration // sleep between its two steps
 }
 
-// KidResult is the result of a Kid with the number n: one step before its note, and one after.
-func KidResult(n int) int { return n + 2 }
+// ChildResult is the result of a Child with the number n: one step before its note, and one after.
+func ChildResult(n int) int { return n + 2 }
 
-// HouseholdResult is the sum of the results of the two kids that a Household waits for.
-func HouseholdResult(n int) int { return KidResult(n) + KidResult(n+100) }
+// ParentResult is the sum of the results of the two children that a Parent waits for.
+func ParentResult(n int) int { return ChildResult(n) + ChildResult(n+100) }
 
-// Note is an event to Relay and Till: the id of its sender or, for a relayed note, the ids of all senders.
+// Note is an event to Relay and Counter: the id of its sender or, for a relayed note, the ids of all senders.
 type Note struct {
 	IDs  []string
 	Sum  int
@@ -86,40 +86,40 @@ func (n *Note) add(m Note) {
 	n.IDs, n.Sum, n.Last = append(n.IDs, m.IDs...), n.Sum+m.Sum, m.Last
 }
 
-// household starts all others in its first turn, so that their events have the same ids even if the turn is decided again.
-func household(ctx *pawl.Context, h House) (int, error) {
-	first := Kid.Start(ctx, Chore{N: h.N, Rest: h.Deadline})
-	second := Kid.Start(ctx, Chore{N: h.N + 100}, pawl.ID(h.Kid))
-	Kid.Start(ctx, Chore{N: h.N + 200, Wait: true}, pawl.ID(h.Left), pawl.Abandon())
-	if err := Kid.StartDetached(ctx, h.Free, Chore{N: h.N + 300}); err != nil {
+// parent starts all others in its first turn, so that their events have the same ids even if the turn is decided again.
+func parent(ctx *pawl.Context, in ParentInput) (int, error) {
+	first := Child.Start(ctx, ChildInput{N: in.N, Rest: in.Deadline})
+	second := Child.Start(ctx, ChildInput{N: in.N + 100}, pawl.ID(in.Child))
+	Child.Start(ctx, ChildInput{N: in.N + 200, Wait: true}, pawl.ID(in.Abandoned), pawl.Abandon())
+	if err := Child.StartDetached(ctx, in.Detached, ChildInput{N: in.N + 300}); err != nil {
 		return 0, err
 	}
-	nest, deadline := Nest.Start(ctx, 1), pawl.After(ctx, h.Deadline)
-	won, err := pawl.Select(ctx, nest, deadline)
+	endless, deadline := EndlessChild.Start(ctx, 1), pawl.After(ctx, in.Deadline)
+	won, err := pawl.Select(ctx, endless, deadline)
 	if err != nil {
 		return 0, err
 	}
 	if won != deadline { // it was already cancelled by a turn that Redis has lost
-		if _, err := nest.Get(ctx); !errors.Is(err, context.Canceled) {
+		if _, err := endless.Get(ctx); !errors.Is(err, context.Canceled) {
 			return 0, fmt.Errorf("a child that never ends has won: %w", err)
 		}
 	}
-	if _, err := Kid.Call(ctx, Chore{}, pawl.ID(h.Taken)); !errors.Is(err, pawl.ErrIDTaken) {
-		return 0, fmt.Errorf("the id of the child is taken, and the call returns: %w", err)
+	if _, err := Child.Call(ctx, ChildInput{}, pawl.ID(in.Taken)); !errors.Is(err, pawl.ErrIDTaken) {
+		return 0, fmt.Errorf("the id of the child is taken, and the call returned: %w", err)
 	}
 	sums, err := pawl.All(ctx, first, second)
 	if err != nil {
 		return 0, err
 	}
-	return sums[0] + sums[1], Till.StartDetached(ctx, TillID, Tally{})
+	return sums[0] + sums[1], Counter.StartDetached(ctx, CounterID, Tally{})
 }
 
-func doomed(ctx *pawl.Context, h House) (int, error) {
-	Kid.Start(ctx, Chore{N: h.N, Wait: true}, pawl.ID(h.Left), pawl.Abandon())
-	return Nest.Call(ctx, 1)
+func cancelledParent(ctx *pawl.Context, in ParentInput) (int, error) {
+	Child.Start(ctx, ChildInput{N: in.N, Wait: true}, pawl.ID(in.Abandoned), pawl.Abandon())
+	return EndlessChild.Call(ctx, 1)
 }
 
-func kid(ctx *pawl.Context, c Chore) (int, error) {
+func child(ctx *pawl.Context, c ChildInput) (int, error) {
 	if c.Wait {
 		if _, err := Go.Receive(ctx); err != nil {
 			return 0, err
@@ -138,12 +138,12 @@ func kid(ctx *pawl.Context, c Chore) (int, error) {
 	return Step.Call(ctx, n)
 }
 
-// nest ends only by cancellation, together with its descendants.
-func nest(ctx *pawl.Context, depth int) (int, error) {
+// endlessChild ends only by cancellation, together with its descendants.
+func endlessChild(ctx *pawl.Context, depth int) (int, error) {
 	if depth == 0 {
 		return Endless.Call(ctx, pawl.None{})
 	}
-	return Nest.Call(ctx, depth-1)
+	return EndlessChild.Call(ctx, depth-1)
 }
 
 // relay forwards the notes that its execution has received, and continues as new before the forwarded note is acknowledged.
@@ -158,16 +158,16 @@ func relay(ctx *pawl.Context, t Tally) (Tally, error) {
 	}
 	t.add(got)
 	t.Rounds++
-	if err := Noted.Send(ctx, TillID, got); err != nil || t.Last {
+	if err := Noted.Send(ctx, CounterID, got); err != nil || t.Last {
 		return t, err
 	}
 	return Relay.ContinueAsNew(ctx, t)
 }
 
-// till receives one note per execution. Notes that arrive while it waits for its activity are carried over. Its child is
+// counter receives one note per execution. Notes that arrive while it waits for its activity are carried over. Its child is
 // cancelled each time.
-func till(ctx *pawl.Context, t Tally) (Tally, error) {
-	Nest.Start(ctx, 0)
+func counter(ctx *pawl.Context, t Tally) (Tally, error) {
+	EndlessChild.Start(ctx, 0)
 	step := Step.Start(ctx, t.Rounds)
 	n, err := Noted.Receive(ctx)
 	if err != nil {
@@ -177,52 +177,52 @@ func till(ctx *pawl.Context, t Tally) (Tally, error) {
 	if t.Rounds, err = step.Get(ctx); err != nil || t.Last {
 		return t, err
 	}
-	return Till.ContinueAsNew(ctx, t)
+	return Counter.ContinueAsNew(ctx, t)
 }
 
-// late starts a child before a period has passed, and another one after it. It does not sleep, because no timer fires
+// slowParent starts a child before a period has passed, and another one after it. It does not sleep, because no timer fires
 // without NATS.
-func late(ctx *pawl.Context, while time.Duration) (int, error) {
-	Nest.Start(ctx, 0)
-	first, second := Rest.Start(ctx, while), Rest.Start(ctx, 3*while)
+func slowParent(ctx *pawl.Context, period time.Duration) (int, error) {
+	EndlessChild.Start(ctx, 0)
+	first, second := Wait.Start(ctx, period), Wait.Start(ctx, 3*period)
 	if _, err := first.Get(ctx); err != nil {
 		return 0, err
 	}
-	Nest.Start(ctx, 0)
+	EndlessChild.Start(ctx, 0)
 	_, err := second.Get(ctx)
 	return 0, err
 }
 
-// fickle passes its child, whose id is constant, another input each time that it is decided.
-func fickle(ctx *pawl.Context, child string) (int, error) {
+// randomParent starts its child, whose id is constant, with another input each time that its turn is decided.
+func randomParent(ctx *pawl.Context, child string) (int, error) {
 	if _, err := Go.Receive(ctx); err != nil {
 		return 0, err
 	}
-	rolled, err := Roll.Call(ctx, pawl.None{})
+	number, err := Random.Call(ctx, pawl.None{})
 	if err != nil {
 		return 0, err
 	}
-	echoed, err := Echo.Call(ctx, rolled, pawl.ID(child))
-	if err == nil && echoed != rolled {
-		err = fmt.Errorf("the child got %d and returned %d", rolled, echoed)
+	returned, err := Echo.Call(ctx, number, pawl.ID(child))
+	if err == nil && returned != number {
+		err = fmt.Errorf("the child received %d and returned %d", number, returned)
 	}
-	return echoed, err
+	return returned, err
 }
 
-// Listening is the time that Echo takes.
-const Listening = 400 * time.Millisecond
+// EchoTime is the time that Echo takes.
+const EchoTime = 400 * time.Millisecond
 
 func echo(ctx *pawl.Context, n int) (int, error) {
 	if _, err := Step.Call(ctx, n); err != nil {
 		return 0, err
 	}
-	return n, pawl.Sleep(ctx, Listening)
+	return n, pawl.Sleep(ctx, EchoTime)
 }
 
 func families() []pawl.OrchestrationBinding {
 	return []pawl.OrchestrationBinding{
-		Household.Do(household), Doomed.Do(doomed), Kid.Do(kid), Nest.Do(nest), Relay.Do(relay), Till.Do(till),
-		Late.Do(late), Fickle.Do(fickle), Echo.Do(echo),
+		Parent.Do(parent), CancelledParent.Do(cancelledParent), Child.Do(child), EndlessChild.Do(endlessChild), Relay.Do(relay), Counter.Do(counter),
+		SlowParent.Do(slowParent), RandomParent.Do(randomParent), Echo.Do(echo),
 	}
 }
 
@@ -235,6 +235,6 @@ func (l Ledger) endless(ctx context.Context, _ pawl.None) (int, error) {
 	return 0, errors.Join(context.Cause(ctx), l.write(ctx, "cancelled"))
 }
 
-func (l Ledger) roll(ctx context.Context, _ pawl.None) (int, error) {
-	return rand.IntN(1 << 30), l.write(ctx, "roll")
+func (l Ledger) random(ctx context.Context, _ pawl.None) (int, error) {
+	return rand.IntN(1 << 30), l.write(ctx, "random")
 }

@@ -8,68 +8,69 @@ import (
 	"github.com/pawlrun/pawl"
 )
 
-// Places is the number of slots of Booth, and of Lobby.
-const Places = 2
+// Slots is the number of slots of Limited, and of LimitedRun.
+const Slots = 2
 
-// The callers of limited actions. A visitor calls several booths at once. A regular calls a booth and keeps its slot. Guests
-// call the lobby, where each stays for two executions. Holders stay until the ledger is opened.
+// The limited actions and their callers. A Caller makes several calls of Limited at once. A RetainingCaller makes one and retains its
+// slot. A LimitedRun takes two executions. All of them hold their slots until ReleaseHolders.
 var (
-	Visitor = pawl.NewOrchestration[int, int]("visitor")
-	Regular = pawl.NewOrchestration[int, int]("regular")
-	Lobby   = pawl.NewOrchestration[int, int]("lobby", pawl.Concurrency(Places))
-	Booth   = pawl.NewActivity[int, int]("booth", pawl.Concurrency(Places))
-	Sign    = pawl.NewActivity[string, pawl.None]("sign")
+	Caller          = pawl.NewOrchestration[int, int]("caller")
+	RetainingCaller = pawl.NewOrchestration[int, int]("retaining-caller")
+	LimitedRun      = pawl.NewOrchestration[int, int]("limited-run", pawl.Concurrency(Slots))
+	Limited         = pawl.NewActivity[int, int]("limited", pawl.Concurrency(Slots))
+	Record          = pawl.NewActivity[string, pawl.None]("record")
 )
 
-// First words of their lines in the ledger.
+// First words of the ledger lines of a holder.
 const (
-	BoothIn  = "booth-in"
-	BoothOut = "booth-out"
-	LobbyIn  = "lobby-in"
-	LobbyOut = "lobby-out"
+	LimitedAdmitted    = "limited-admitted"
+	LimitedReleased    = "limited-released"
+	LimitedRunAdmitted = "limited-run-admitted"
+	LimitedRunReleased = "limited-run-released"
 )
 
-// visitor returns the number of booths that it has called.
-func visitor(ctx *pawl.Context, booths int) (int, error) {
-	all := make([]*pawl.Future[int], booths)
+// caller returns the number of calls that have ended.
+func caller(ctx *pawl.Context, calls int) (int, error) {
+	all := make([]*pawl.Future[int], calls)
 	for i := range all {
-		all[i] = Booth.Start(ctx, i)
+		all[i] = Limited.Start(ctx, i)
 	}
-	been, err := pawl.All(ctx, all...)
-	return len(been), err
+	done, err := pawl.All(ctx, all...)
+	return len(done), err
 }
 
-// regular leaves its booth at the first Go, and ends at the second.
-func regular(ctx *pawl.Context, n int) (int, error) {
-	if _, err := pawl.Select(ctx, Booth.Start(ctx, n, pawl.Retry{Attempts: 2}, pawl.KeepSlot()), Go.Next(ctx)); err != nil {
+// retainingCaller cancels its call at the first Go, and ends at the second.
+func retainingCaller(ctx *pawl.Context, n int) (int, error) {
+	if _, err := pawl.Select(ctx, Limited.Start(ctx, n, pawl.Retry{Attempts: 2}, pawl.KeepSlot()), Go.Next(ctx)); err != nil {
 		return 0, err
 	}
 	return Go.Receive(ctx)
 }
 
-// lobby returns the number of its executions.
-func lobby(ctx *pawl.Context, before int) (int, error) {
+// limitedRun returns the number of its executions.
+func limitedRun(ctx *pawl.Context, before int) (int, error) {
 	if before > 0 {
-		_, err := Sign.Call(ctx, LobbyOut)
+		_, err := Record.Call(ctx, LimitedRunReleased)
 		return before + 1, err
 	}
-	if _, err := Sign.Call(ctx, LobbyIn); err != nil {
+	if _, err := Record.Call(ctx, LimitedRunAdmitted); err != nil {
 		return 0, err
 	}
-	return Lobby.ContinueAsNew(ctx, 1)
+	return LimitedRun.ContinueAsNew(ctx, 1)
 }
 
-func limited() []pawl.OrchestrationBinding {
-	return []pawl.OrchestrationBinding{Visitor.Do(visitor), Regular.Do(regular), Lobby.Do(lobby)}
+func limitedBindings() []pawl.OrchestrationBinding {
+	return []pawl.OrchestrationBinding{Caller.Do(caller), RetainingCaller.Do(retainingCaller), LimitedRun.Do(limitedRun)}
 }
 
-// Open releases all holders, present and future.
-func (l Ledger) Open() error { return os.WriteFile(l.opened(), nil, 0o600) }
+// ReleaseHolders lets all holders end, present and future.
+func (l Ledger) ReleaseHolders() error { return os.WriteFile(l.releaseFile(), nil, 0o600) }
 
-func (l Ledger) opened() string { return string(l) + ".open" }
+func (l Ledger) releaseFile() string { return string(l) + ".release" }
 
+// wait waits for ReleaseHolders.
 func (l Ledger) wait(ctx context.Context) error {
-	tick := time.NewTicker(2 * time.Millisecond) // also the time that a holder stays once the ledger is open
+	tick := time.NewTicker(2 * time.Millisecond) // also the time that a later holder keeps its slot
 	defer tick.Stop()
 	for {
 		select {
@@ -77,23 +78,23 @@ func (l Ledger) wait(ctx context.Context) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
-		if _, err := os.Stat(l.opened()); err == nil {
+		if _, err := os.Stat(l.releaseFile()); err == nil {
 			return nil
 		}
 	}
 }
 
-func (l Ledger) booth(ctx context.Context, n int) (int, error) {
-	if err := l.write(ctx, BoothIn); err != nil {
+func (l Ledger) limited(ctx context.Context, n int) (int, error) {
+	if err := l.write(ctx, LimitedAdmitted); err != nil {
 		return 0, err
 	}
 	if err := l.wait(ctx); err != nil {
 		return 0, err
 	}
-	return n, l.write(ctx, BoothOut)
+	return n, l.write(ctx, LimitedReleased)
 }
 
-func (l Ledger) sign(ctx context.Context, what string) (pawl.None, error) {
+func (l Ledger) record(ctx context.Context, what string) (pawl.None, error) {
 	if err := l.write(ctx, what); err != nil {
 		return pawl.None{}, err
 	}

@@ -7,22 +7,22 @@ import (
 	"github.com/pawlrun/pawl"
 )
 
-// Moving reaches a state that its number selects, and stays there while the partitions are resized.
+// Moving reaches a state that its number selects, and remains in it while the partitions are resized.
 var (
 	Moving = pawl.NewOrchestration[int, int]("moving")
-	Ask    = pawl.NewUpdate[int, int]("ask")
+	Sum    = pawl.NewUpdate[int, int]("sum")
 )
 
-// The states of Moving, by its number modulo Stages.
+// The states of Moving, by its number modulo States.
 const (
-	StageEvent    = iota // waits for an event
-	StageTimer           // waits for a timer that is due before the resize
-	StageActivity        // its activity was claimed by a worker that has died
-	StageLimit           // waits at a limit, or holds it
-	StageChild           // has a child, which waits for an event
-	StageUpdate          // has received an update
-	StageNext            // is in its second execution
-	Stages
+	StateEvent    = iota // waits for an event
+	StateTimer           // waits for a timer that is due before the resize
+	StateActivity        // its activity was claimed by a worker that has died
+	StateLimit           // waits at a limit, or holds a slot
+	StateChild           // has a child that waits for an event
+	StateUpdate          // has received an update
+	StateNext            // is in its second execution
+	States
 )
 
 // ChildOf is the id of the child of Moving with that number.
@@ -32,19 +32,19 @@ func ChildOf(n int) string { return fmt.Sprintf("moving-child-%d", n) }
 func moving(ctx *pawl.Context, n int) (int, error) {
 	var received *pawl.ReceivedUpdate[int, int]
 	var err error
-	switch n % Stages {
-	case StageTimer:
+	switch n % States {
+	case StateTimer:
 		err = pawl.Sleep(ctx, 2*time.Second)
-	case StageActivity:
-		_, err = Stray.Call(ctx, pawl.None{})
-	case StageLimit:
-		_, err = Booth.Call(ctx, n)
-	case StageChild:
+	case StateActivity:
+		_, err = Hanging.Call(ctx, pawl.None{})
+	case StateLimit:
+		_, err = Limited.Call(ctx, n)
+	case StateChild:
 		_, err = Moving.Call(ctx, 0, pawl.ID(ChildOf(n)))
-	case StageUpdate:
-		received, err = Ask.Next(ctx).Get(ctx)
-	case StageNext:
-		return Moving.ContinueAsNew(ctx, n-StageNext)
+	case StateUpdate:
+		received, err = Sum.Next(ctx).Get(ctx)
+	case StateNext:
+		return Moving.ContinueAsNew(ctx, n-StateNext)
 	}
 	if err != nil {
 		return 0, err

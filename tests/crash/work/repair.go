@@ -16,8 +16,8 @@ var (
 	Fragile = pawl.NewActivity[int, int]("fragile")
 )
 
-// RepairCut is the history event that the tests rewind Repair to: the completion of its first step.
-const RepairCut = 3
+// RewindEvent is the history event that the tests rewind Repair to: the completion of its first step.
+const RewindEvent = 3
 
 var errBroken = errors.New("broken until the next run")
 
@@ -26,7 +26,7 @@ func repair(ctx *pawl.Context, n int) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	child, second := Beat.Start(ctx, first), Step.Start(ctx, first)
+	child, second := CallStep.Start(ctx, first), Step.Start(ctx, first)
 	fragile := Fragile.Start(ctx, n)
 	a, err := child.Get(ctx)
 	if err != nil {

@@ -6,22 +6,22 @@ import (
 	"github.com/pawlrun/pawl"
 )
 
-// Orchestrations that call one activity: a step, or one that is held until the ledger is opened.
+// Orchestrations that call one activity: a step, or Hold, which runs until ReleaseHolders.
 var (
-	Beat = pawl.NewOrchestration[int, int]("beat")
-	Keep = pawl.NewOrchestration[pawl.None, pawl.None]("keep")
-	Hold = pawl.NewActivity[pawl.None, pawl.None]("hold")
+	CallStep = pawl.NewOrchestration[int, int]("call-step")
+	CallHold = pawl.NewOrchestration[pawl.None, pawl.None]("call-hold")
+	Hold     = pawl.NewActivity[pawl.None, pawl.None]("hold")
 )
 
 // Held is the first word of the ledger line that Hold writes when it begins.
 const Held = "held"
 
-func beat(ctx *pawl.Context, n int) (int, error) { return Step.Call(ctx, n) }
+func callStep(ctx *pawl.Context, n int) (int, error) { return Step.Call(ctx, n) }
 
-func keep(ctx *pawl.Context, _ pawl.None) (pawl.None, error) { return Hold.Call(ctx, pawl.None{}) }
+func callHold(ctx *pawl.Context, _ pawl.None) (pawl.None, error) { return Hold.Call(ctx, pawl.None{}) }
 
 func single() []pawl.OrchestrationBinding {
-	return []pawl.OrchestrationBinding{Beat.Do(beat), Keep.Do(keep)}
+	return []pawl.OrchestrationBinding{CallStep.Do(callStep), CallHold.Do(callHold)}
 }
 
 func (l Ledger) hold(ctx context.Context, _ pawl.None) (pawl.None, error) {

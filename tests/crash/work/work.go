@@ -15,13 +15,13 @@ import (
 
 // The main orchestration, and the activities, events and orchestrations that it shares with others.
 var (
-	Mixed = pawl.NewOrchestration[int, int]("mixed")
-	Step  = pawl.NewActivity[int, int]("step")
-	Slow  = pawl.NewActivity[int, int]("slow")
-	Lost  = pawl.NewOrchestration[pawl.None, string]("lost")
-	Stray = pawl.NewActivity[pawl.None, string]("stray")
-	Go    = pawl.NewEvent[int]("go")
-	Sweep = pawl.NewOrchestration[pawl.None, int]("sweep")
+	Mixed       = pawl.NewOrchestration[int, int]("mixed")
+	Step        = pawl.NewActivity[int, int]("step")
+	Slow        = pawl.NewActivity[int, int]("slow")
+	CallHanging = pawl.NewOrchestration[pawl.None, string]("call-hanging")
+	Hanging     = pawl.NewActivity[pawl.None, string]("hanging")
+	Go          = pawl.NewEvent[int]("go")
+	Drain       = pawl.NewOrchestration[pawl.None, int]("drain")
 )
 
 // Deadline is how long Mixed waits for Slow, which never ends by itself.
@@ -51,7 +51,7 @@ func mixed(ctx *pawl.Context, n int) (int, error) {
 	case err != nil:
 		return 0, err
 	case first != deadline:
-		return 0, errors.New("an activity that never ends has won")
+		return 0, errors.New("an endless activity has won")
 	}
 	e, err := Go.Receive(ctx)
 	if err != nil {
@@ -61,11 +61,13 @@ func mixed(ctx *pawl.Context, n int) (int, error) {
 	return sum + last, err
 }
 
-// lost calls an activity whose first claim never ends.
-func lost(ctx *pawl.Context, _ pawl.None) (string, error) { return Stray.Call(ctx, pawl.None{}) }
+// callHanging calls an activity that hangs on its first claim.
+func callHanging(ctx *pawl.Context, _ pawl.None) (string, error) {
+	return Hanging.Call(ctx, pawl.None{})
+}
 
-// sweep receives one event, then drains all that have arrived, and returns the number of events.
-func sweep(ctx *pawl.Context, _ pawl.None) (int, error) {
+// drain receives one event, then drains all that have arrived, and returns the number of events.
+func drain(ctx *pawl.Context, _ pawl.None) (int, error) {
 	if _, err := Go.Receive(ctx); err != nil {
 		return 0, err
 	}
@@ -75,8 +77,8 @@ func sweep(ctx *pawl.Context, _ pawl.None) (int, error) {
 
 // Orchestrations returns the bindings of the orchestrators.
 func Orchestrations() []pawl.OrchestrationBinding {
-	return slices.Concat(families(), limited(), deadlines(), single(), []pawl.OrchestrationBinding{
-		Moving.Do(moving), Mixed.Do(mixed), Lost.Do(lost), Sweep.Do(sweep), Repair.Do(repair), Adder.Do(adder),
+	return slices.Concat(families(), limitedBindings(), deadlines(), single(), []pawl.OrchestrationBinding{
+		Moving.Do(moving), Mixed.Do(mixed), CallHanging.Do(callHanging), Drain.Do(drain), Repair.Do(repair), Adder.Do(adder),
 	})
 }
 
@@ -86,7 +88,7 @@ type Ledger string
 // Activities returns the bindings of the workers.
 func (l Ledger) Activities() []pawl.ActivityBinding {
 	return []pawl.ActivityBinding{
-		Step.Do(l.step), Slow.Do(l.slow), Stray.Do(l.stray), Endless.Do(l.endless), Roll.Do(l.roll), Booth.Do(l.booth), Sign.Do(l.sign), Rest.Do(rest), Hold.Do(l.hold), Fragile.Do(l.fragile),
+		Step.Do(l.step), Slow.Do(l.slow), Hanging.Do(l.hanging), Endless.Do(l.endless), Random.Do(l.random), Limited.Do(l.limited), Record.Do(l.record), Wait.Do(waitFor), Hold.Do(l.hold), Fragile.Do(l.fragile),
 	}
 }
 
@@ -115,14 +117,14 @@ func (l Ledger) slow(ctx context.Context, _ int) (int, error) {
 	return 0, context.Cause(ctx)
 }
 
-// stray waits until it is cancelled on its first claim, and returns at once on a later one.
-func (l Ledger) stray(ctx context.Context, _ pawl.None) (string, error) {
+// hanging waits until it is cancelled on its first claim, and returns at once on a later one.
+func (l Ledger) hanging(ctx context.Context, _ pawl.None) (string, error) {
 	if pawl.Info(ctx).Claim > 1 {
-		return "found", l.write(ctx, "found")
+		return "reclaimed", l.write(ctx, "reclaimed")
 	}
-	if err := l.write(ctx, "strayed"); err != nil {
+	if err := l.write(ctx, "hanging"); err != nil {
 		return "", err
 	}
 	<-ctx.Done()
-	return "", errors.Join(context.Cause(ctx), l.write(ctx, "cut"))
+	return "", errors.Join(context.Cause(ctx), l.write(ctx, "hanging.cancelled"))
 }

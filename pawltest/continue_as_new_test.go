@@ -18,7 +18,7 @@ var (
 	total   = pawl.NewStatus[int]()
 )
 
-// count adds up the events that it receives, publishes the sum, and continues as new after every second event; a zero ends it.
+// count sums the events that it receives, publishes the sum, and continues as new after every second event; a zero ends it.
 func count(ctx *pawl.Context, sum int) (int, error) {
 	for range 2 {
 		n, err := add.Receive(ctx)
@@ -112,7 +112,7 @@ func TestLastOfSeveralStatusesInATurnIsPublished(t *testing.T) {
 	if got := pawltest.Statuses(env, total); !slices.Equal(got, []int{4}) {
 		t.Errorf("%v", got)
 	}
-	output := attempt(t, func(tb testing.TB) {
+	output := outputOf(t, func(tb testing.TB) {
 		env := pawltest.New(tb, counter.Do(func(ctx *pawl.Context, n int) (int, error) { return n, total.Set(ctx, n) }))
 		_, _ = pawltest.Run(env, counter, 5)
 		pawltest.Statuses(env, pawl.NewStatus[string]())
@@ -121,7 +121,7 @@ func TestLastOfSeveralStatusesInATurnIsPublished(t *testing.T) {
 }
 
 func TestStatusThatDiffersOnReplayFailsTheTest(t *testing.T) {
-	output := attempt(t, func(tb testing.TB) {
+	output := outputOf(t, func(tb testing.TB) {
 		runs := 0
 		_, _ = pawltest.Run(pawltest.New(tb, counter.Do(func(ctx *pawl.Context, n int) (int, error) {
 			runs++
@@ -173,7 +173,7 @@ func TestEndlessChildEndsRunAndEndlessInstanceEndsAdvance(t *testing.T) {
 	if !errors.As(err, &endless) || endless.Instance != "c-1" {
 		t.Fatal(err)
 	}
-	output := attempt(t, func(tb testing.TB) {
+	output := outputOf(t, func(tb testing.TB) {
 		env := pawltest.New(tb, parent.Do(func(ctx *pawl.Context, in string) (string, error) {
 			return in, child.StartDetached(ctx, "forever", in)
 		}), forever)
@@ -184,7 +184,7 @@ func TestEndlessChildEndsRunAndEndlessInstanceEndsAdvance(t *testing.T) {
 	wantText(t, output, "instance forever wants to continue as new after 5 executions")
 }
 
-func TestParentGetsTheEndOfTheLastExecutionOfItsChild(t *testing.T) {
+func TestParentReceivesTheEndOfTheLastExecutionOfItsChild(t *testing.T) {
 	env := pawltest.New(t, calling(pawl.ID("c-1")), child.Do(func(ctx *pawl.Context, in string) (string, error) {
 		if len(in) < 4 {
 			return child.ContinueAsNew(ctx, in+"x")
