@@ -65,7 +65,7 @@ func TestGuideBillsThatTheLimitRejectsAreDeferred(t *testing.T) {
 	env := pawltest.New(t, all()...)
 	env.Script(Debit, pawltest.Succeed(), pawltest.Fail(pawl.ErrQueueFull), pawltest.Fail(pawl.ErrQueueTimeout))
 	got, err := pawltest.Run(env, Bill, Bills{Tenant: "acme", Cents: []int{100, 200, 300}})
-	if err != nil || got.Cents != 100 || !slices.Equal(got.PutOff, []int{200, 300}) {
+	if err != nil || got.Cents != 100 || !slices.Equal(got.Deferred, []int{200, 300}) {
 		t.Errorf("%+v, %v", got, err)
 	}
 }

@@ -33,8 +33,8 @@ type Amount struct {
 
 // Billed is the result of charging the bills.
 type Billed struct {
-	Cents  int   `json:"cents"`             // total amount charged
-	PutOff []int `json:"put_off,omitempty"` // amounts of the bills that are deferred to the next night
+	Cents    int   `json:"cents"`              // total amount charged
+	Deferred []int `json:"deferred,omitempty"` // amounts of the bills that are deferred to the next night
 }
 
 func bill(ctx *pawl.Context, in Bills) (Billed, error) {
@@ -49,7 +49,7 @@ func bill(ctx *pawl.Context, in Bills) (Billed, error) {
 		_, err := debit.Get(ctx)
 		switch {
 		case errors.Is(err, pawl.ErrQueueFull), errors.Is(err, pawl.ErrQueueTimeout): // never begun: nothing was taken
-			out.PutOff = append(out.PutOff, in.Cents[i])
+			out.Deferred = append(out.Deferred, in.Cents[i])
 		case err != nil:
 			return out, fmt.Errorf("bill %d of %s: %w", i+1, in.Tenant, err)
 		default:

@@ -85,10 +85,10 @@ func TestTenantOverItsLimitWaitsAndOthersDoNot(t *testing.T) {
 
 	close(p.finish)
 	got, err := client.Attach(c, Bill, "bill-acme").Result(t.Context())
-	if err != nil || got.Cents != 1+2+3+4+5 || !slices.Equal(got.PutOff, []int{6, 7, 8}) {
+	if err != nil || got.Cents != 1+2+3+4+5 || !slices.Equal(got.Deferred, []int{6, 7, 8}) {
 		t.Errorf("the first five are accepted: %+v, %v", got, err)
 	}
-	if got, err = client.Attach(c, Bill, "bill-zoo").Result(t.Context()); err != nil || got.Cents != 30 || got.PutOff != nil {
+	if got, err = client.Attach(c, Bill, "bill-zoo").Result(t.Context()); err != nil || got.Cents != 30 || got.Deferred != nil {
 		t.Errorf("%+v, %v", got, err)
 	}
 	p.mu.Lock()
