@@ -11,7 +11,7 @@ func newGuard() guard { return guard{stacks.NewGuard()} }
 type blockedError struct{ stack string }
 
 func (e *blockedError) Error() string {
-	return "orchestration code blocks: it loops, or waits for something other than Pawl's futures; its goroutine is left behind\n" + e.stack
+	return "orchestration code blocks: it loops, or waits for something other than Pawl's futures; its goroutine is abandoned\n" + e.stack
 }
 
 // run runs f. If the code blocks, run returns a *blockedError while f is still running.

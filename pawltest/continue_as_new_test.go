@@ -181,7 +181,7 @@ func TestEndlessChildEndsRunAndEndlessInstanceEndsAdvance(t *testing.T) {
 		_, _ = pawltest.Run(env, parent, "x")
 		env.Advance(time.Hour * 100)
 	})
-	wantText(t, output, "instance forever wants to continue as new after 5 executions")
+	wantText(t, output, "instance forever continues as new after 5 executions")
 }
 
 func TestParentReceivesTheEndOfTheLastExecutionOfItsChild(t *testing.T) {

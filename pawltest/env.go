@@ -103,7 +103,7 @@ type Endless struct {
 
 // Error reports the limit that was reached and what to do.
 func (e *Endless) Error() string {
-	return fmt.Sprintf("instance %s wants to continue as new after %d executions; cancel it at some moment, or allow more with MaxExecutions",
+	return fmt.Sprintf("instance %s continues as new after %d executions; cancel it, or allow more with MaxExecutions",
 		e.Instance, e.Executions)
 }
 

@@ -210,7 +210,7 @@ func TestUnboundActivityFailsTheTestByName(t *testing.T) {
 func TestUnexpectedHistoryIsShownWithTheLineThatDiffers(t *testing.T) {
 	for want, text := range map[string]string{
 		"1 0s Started remind 0 by test\n2 0s Completed \"an answer\"":    `has "2 0s Completed \"no answer\"", not`,
-		"1 0s Started remind 0 by test":                                  "goes on with",
+		"1 0s Started remind 0 by test":                                  "continues with",
 		"1 0s Started remind 0 by test\n2 0s Completed \"no answer\"\n3": "ends before",
 	} {
 		output := outputOf(t, func(tb testing.TB) {

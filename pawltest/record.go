@@ -86,7 +86,7 @@ func (r Record) WantHistory(want string) {
 		case i >= len(got):
 			r.e.tb.Errorf("the history ends before %q:\n%s", wanted[i], r.History())
 		case i >= len(wanted):
-			r.e.tb.Errorf("the history goes on with %q:\n%s", got[i], r.History())
+			r.e.tb.Errorf("the history continues with %q:\n%s", got[i], r.History())
 		case got[i] != wanted[i]:
 			r.e.tb.Errorf("the history has %q, not %q:\n%s", got[i], wanted[i], r.History())
 		default:

@@ -33,9 +33,9 @@ const (
 
 // outbox publishes the messages of instances to other instances.
 type outbox struct {
-	owner    *Owner
-	unsent   int                  // messages whose last publish in this tenure failed
-	underway map[uint64]*outgoing // publishes that are not answered, by number of the effect
+	owner       *Owner
+	unsent      int                  // messages whose last publish in this tenure failed
+	outstanding map[uint64]*outgoing // publishes that are not answered, by number of the effect
 }
 
 // sendEffects sends the effects of a written turn to workers and other instances. All of them may be lost: tasks and messages are repeated by the
@@ -210,15 +210,15 @@ func (o *outbox) publish(out *outgoing) {
 	o.owner.publishing++
 	o.owner.met[CountMessages]++
 	n := o.owner.nextNumber()
-	o.underway[n] = out
+	o.outstanding[n] = out
 	o.owner.emit(Effect{Kind: PublishMessage, ID: out.from.id, Number: n, Input: &out.in})
 }
 
 // messagePublished handles the stream's answer to a publish. The end of a child that does not fit into a message is shortened: without
 // an end its parent would wait forever.
 func (o *outbox) messagePublished(number uint64, err error) {
-	out := o.underway[number]
-	delete(o.underway, number)
+	out := o.outstanding[number]
+	delete(o.outstanding, number)
 	o.owner.publishing--
 	if err != nil {
 		o.owner.met[CountPublishErrors]++
@@ -245,7 +245,7 @@ func (o *outbox) messagePublished(number uint64, err error) {
 		o.owner.operators.undone(out.from, err)
 	case sendReply:
 		if err != nil {
-			o.owner.log.Debug("parent not answered, it asks again", "instance", out.from.id, "parent", out.in.Instance, "error", err)
+			o.owner.log.Debug("reply to parent failed", "instance", out.from.id, "parent", out.in.Instance, "error", err)
 		}
 	}
 }

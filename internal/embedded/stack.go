@@ -28,7 +28,7 @@ type PortError struct {
 
 // Error returns the port and the server.
 func (e *PortError) Error() string {
-	return fmt.Sprintf("embedded: port %d, wanted for %s, is taken by another process", e.Port, e.Server)
+	return fmt.Sprintf("embedded: port %d for %s is in use by another process", e.Port, e.Server)
 }
 
 // Is reports whether target is ErrPortTaken.

@@ -122,7 +122,7 @@ var (
 	ErrLost = errors.New("partition is lost")
 	// ErrRolledBack is the cause if Redis has lost acknowledged writes. The owner stops at once; the next tenure begins from the
 	// state in Redis.
-	ErrRolledBack = errors.New("redis has forgotten acknowledged writes")
+	ErrRolledBack = errors.New("redis lost acknowledged writes")
 )
 
 // Defaults.

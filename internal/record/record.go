@@ -144,7 +144,7 @@ var (
 	// is stale. Nothing was written; load the instance again.
 	ErrConflict = errors.New("conflict: the store has another state than its caller assumed")
 	// ErrRolledBack is the error of a Redis that has lost acknowledged inputs. Nothing was written; the tenure is over.
-	ErrRolledBack = errors.New("rolled back: the store has forgotten inputs that it had acknowledged")
+	ErrRolledBack = errors.New("rolled back: the store lost inputs that it had acknowledged")
 )
 
 // ErrRefused is the error of a request that the store has refused as a whole, and would refuse again, such as for a key of another type.

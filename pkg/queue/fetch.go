@@ -131,7 +131,7 @@ func (f *fetch) ask() {
 
 // heartbeat returns the interval of heartbeats. In a cluster the server of a consumer usually differs from the server of the connection,
 // which continues when the other one is lost: only heartbeats reveal that. A single server is not lost without the connection, which has
-// its own pings, so heartbeats only serve to detect requests that the server has forgotten.
+// its own pings, so heartbeats only serve to detect requests that the server has lost.
 func heartbeat(nc *nats.Conn) time.Duration {
 	if streams, _ := nc.ConnectedServerJetStream(); streams && nc.ConnectedClusterName() == "" {
 		return nearHeartbeat
