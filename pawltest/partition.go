@@ -131,7 +131,7 @@ func (p *partition) request(e *core.Effect) {
 	switch {
 	case e.Kind == core.ReconcileWith && e.Recon.Stalled == record.NotStalled:
 		delete(p.stalled, e.ID)
-	case e.Kind == core.ReconcileWith && e.Recon.Stalled != "" && e.Recon.InboxHold == record.HoldAll:
+	case e.Kind == core.ReconcileWith && e.Recon.Stalled != "" && e.Recon.Deferral == record.DeferAll:
 		p.stalled[e.ID] = e.Recon.Stalled
 		p.env.stalled(e.ID, core.ParseStall(e.Recon.Stalled))
 	case e.Kind == core.RemoveInstance && m.Err == nil:

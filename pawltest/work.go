@@ -32,7 +32,7 @@ type work struct {
 
 // run is an activity in progress or a delayed child.
 type run struct {
-	grip     memstore.Claim
+	claim    memstore.Claim
 	activity *history.ActivityScheduled
 	child    *message.OutInput
 	step     Step
@@ -56,7 +56,7 @@ func (w *work) schedule(r run) {
 func (w *work) dispatch(e *core.Effect) {
 	g := memstore.Claim{Instance: e.ID, Execution: e.Rec.Execution, Activity: e.Activity.ID, Effect: e.Activity.Effect, Token: strconv.FormatUint(w.number+1, 10)}
 	if a, _ := w.env.part.Store.Claim(w.env.part.Now, g, worker); a == memstore.Acquired {
-		w.schedule(run{grip: g, activity: e.Activity, step: w.step(e.Activity.Name)})
+		w.schedule(run{claim: g, activity: e.Activity, step: w.step(e.Activity.Name)})
 	}
 }
 
@@ -65,13 +65,13 @@ func (w *work) holds(r *run) bool {
 	if r.child != nil {
 		return true
 	}
-	l, ok := w.env.part.Store.Get(r.grip.Instance).Leases[memstore.Place{Execution: r.grip.Execution, Event: r.grip.Activity}]
-	return ok && l.Effect == r.grip.Effect && l.Token == r.grip.Token
+	l, ok := w.env.part.Store.Get(r.claim.Instance).Leases[memstore.Place{Execution: r.claim.Execution, Event: r.claim.Activity}]
+	return ok && l.Effect == r.claim.Effect && l.Token == r.claim.Token
 }
 
 // prune removes the runs of an instance whose leases are gone.
 func (w *work) prune(instance string) {
-	w.runs = slices.DeleteFunc(w.runs, func(r run) bool { return r.grip.Instance == instance && !w.holds(&r) })
+	w.runs = slices.DeleteFunc(w.runs, func(r run) bool { return r.claim.Instance == instance && !w.holds(&r) })
 }
 
 // next returns the run that is due first, the one scheduled first if several are. ok is false if none will ever be due.
@@ -112,9 +112,9 @@ func (w *work) finish(i int) {
 	if failure != nil {
 		end = &history.ActivityFailed{Scheduled: r.activity.ID, Failure: *failure, Worker: worker, Claims: 1}
 	}
-	if a, pushed, first := e.part.Store.Complete(e.part.Now, r.grip, end); a == memstore.OK && first {
-		bell := message.Doorbell{Instance: r.grip.Instance, Effect: r.grip.Effect, Element: pushed}
-		e.part.post(core.Message{Kind: core.DoorbellsReceived, Bells: []message.Doorbell{bell}})
+	if a, pushed, first := e.part.Store.Complete(e.part.Now, r.claim, end); a == memstore.OK && first {
+		doorbell := message.Doorbell{Instance: r.claim.Instance, Effect: r.claim.Effect, Element: pushed}
+		e.part.post(core.Message{Kind: core.DoorbellsReceived, Doorbells: []message.Doorbell{doorbell}})
 	}
 }
 
@@ -122,12 +122,12 @@ func (w *work) call(r *run) (history.Payload, *history.Failure) {
 	s := r.activity
 	a, ok := w.env.code.registry.Activity(s.Name)
 	if !ok {
-		w.env.failf(r.grip.Instance, "activity %s is neither bound nor faked", s.Name)
+		w.env.failf(r.claim.Instance, "activity %s is neither bound nor faked", s.Name)
 	}
 	ctx, stop := context.WithTimeout(context.Background(), activityTimeout)
 	defer stop()
 	return a.Handle(pawl.WithInfo(ctx, pawl.ActivityInfo{
-		Instance: r.grip.Instance, Execution: r.grip.Execution, Activity: s.ID, Name: s.Name, Queue: s.Queue,
+		Instance: r.claim.Instance, Execution: r.claim.Execution, Activity: s.ID, Name: s.Name, Queue: s.Queue,
 		Worker: worker, Attempt: s.Attempt, Claim: 1, Key: s.CallKey(), AttemptKey: s.Effect,
 	}), s.Payload)
 }

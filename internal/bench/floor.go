@@ -119,8 +119,8 @@ func (o *floorOwner) stop(ctx context.Context) error {
 
 // serve listens to the doorbells of a partition.
 func (o *floorOwner) serve(ctx context.Context, t *partition.Tenure) error {
-	bells, err := o.conn.OnDoorbells(t.Part, func(bells []message.Doorbell) {
-		for _, b := range bells {
+	doorbells, err := o.conn.OnDoorbells(t.Part, func(doorbells []message.Doorbell) {
+		for _, b := range doorbells {
 			o.mu.Lock()
 			c := o.chains[b.Instance]
 			o.mu.Unlock()
@@ -132,7 +132,7 @@ func (o *floorOwner) serve(ctx context.Context, t *partition.Tenure) error {
 	if err != nil {
 		return err
 	}
-	defer bells.Stop()
+	defer doorbells.Stop()
 	o.mu.Lock()
 	o.tenures[t.Part] = t
 	o.mu.Unlock()
@@ -286,7 +286,7 @@ func (w *floorTasks) ring() {
 	now := w.pending
 	w.pending = make(map[int][]message.Doorbell, len(now))
 	w.mu.Unlock()
-	for p, bells := range now {
-		_ = w.conn.SendDoorbells(p, bells)
+	for p, doorbells := range now {
+		_ = w.conn.SendDoorbells(p, doorbells)
 	}
 }

@@ -136,8 +136,8 @@ func (in *instance) lacks(seq uint64) bool {
 }
 
 // onDoorbells handles doorbells: a worker has pushed a completion to an empty inbox.
-func (i *inboxes) onDoorbells(bells []message.Doorbell) {
-	for _, b := range bells {
+func (i *inboxes) onDoorbells(doorbells []message.Doorbell) {
+	for _, b := range doorbells {
 		in := i.owner.instance(b.Instance)
 		u, err := i.parseElement(b.Element)
 		switch {

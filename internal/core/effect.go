@@ -72,14 +72,14 @@ const (
 
 // Effects on limits.
 const (
-	CallLimit      EffectKind = iota + FindCode + 1 // number, why, call ──▶ LimitAnswered
-	ReleaseTickets                                  // id, body: []limit.Orphan ──▶ TicketsReleased
-	SweepLimit                                      // id, body: *limit.InForce, nil if the limit has the policy in force ──▶ LimitSwept
-	RelistLimit                                     // id, after ──▶ LimitRelisted
-	UnlistLimit                                     // id
-	FindUnwanted                                    // id, body: limit.SweepReply ──▶ UnwantedFound
-	PassNotices                                     // body: []LimitNotice
-	WakeLimit                                       // id
+	CallLimit       EffectKind = iota + FindCode + 1 // number, why, call ──▶ LimitAnswered
+	ReleaseTickets                                   // id, body: []limit.Orphan ──▶ TicketsReleased
+	SweepLimit                                       // id, body: *limit.InForce, nil if the limit has the policy in force ──▶ LimitSwept
+	RescheduleLimit                                  // id, after ──▶ LimitRescheduled
+	UnlistLimit                                      // id
+	FindUnwanted                                     // id, body: limit.SweepReply ──▶ UnwantedFound
+	PassNotices                                      // body: []LimitNotice
+	WakeLimit                                        // id
 )
 
 // Effects on task queues, messages and timers.
@@ -109,7 +109,7 @@ var effectKinds = [...]string{
 	LoadInstance: "load", ReadInbox: "read inbox", SearchInbox: "search inbox", FetchHead: "fetch head", CommitTurn: "commit", ReconcileWith: "reconcile",
 	RemoveInstance: "remove", FindWipe: "find wipe", WipeInstance: "wipe", ReadHistory: "read history", RewindInstance: "rewind", ReadDue: "read due", ReadSchedule: "read schedule", ListRefusals: "list refusals", ForgetRefusals: "forget refusals",
 	ReportLate: "report late", NoteCancelled: "note cancelled", ListUnserved: "list unserved", UnlistUnserved: "unlist unserved", RunTurn: "run turn", EvictCode: "evict code", FindCode: "find code", CallLimit: "call limit",
-	ReleaseTickets: "release tickets", SweepLimit: "sweep limit", RelistLimit: "relist limit", UnlistLimit: "unlist limit", FindUnwanted: "find unwanted",
+	ReleaseTickets: "release tickets", SweepLimit: "sweep limit", RescheduleLimit: "reschedule limit", UnlistLimit: "unlist limit", FindUnwanted: "find unwanted",
 	PassNotices: "pass notices", WakeLimit: "wake limit", PublishTask: "publish task", PublishMessage: "publish message", SendHints: "send hints",
 	AnswerClients: "answer clients", PublishOutcome: "publish outcome", PublishChange: "publish change", ReadHorizon: "read horizon", ReadQueueAge: "read queue age",
 	ReadFleet: "read fleet", AnswerUpdate: "answer update", ReadUpdate: "read update", PostResend: "post resend", PostLater: "post later", WriteLog: "log", CountLimit: "count",

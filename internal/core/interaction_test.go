@@ -426,7 +426,7 @@ func (x *interaction) complete(id, number, how string) []string {
 	if how == "silent" {
 		return nil
 	}
-	return x.step(core.Message{Kind: core.DoorbellsReceived, Bells: []message.Doorbell{{Instance: id, Effect: effect, Element: el}}})
+	return x.step(core.Message{Kind: core.DoorbellsReceived, Doorbells: []message.Doorbell{{Instance: id, Effect: effect, Element: el}}})
 }
 
 // horizon reports the end of the stream.

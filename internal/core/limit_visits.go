@@ -81,7 +81,7 @@ func (n *notices) limitSwept(name string, got limit.SweepReply, err error) {
 	case v.again || got.More || n.newPolicy(name, v) != nil:
 		n.visitLimit(name)
 	case got.Next != 0:
-		n.owner.emit(Effect{Kind: RelistLimit, ID: name, After: max(time.Duration(got.Next-got.Now)*time.Millisecond, limitPace)})
+		n.owner.emit(Effect{Kind: RescheduleLimit, ID: name, After: max(time.Duration(got.Next-got.Now)*time.Millisecond, limitPace)})
 	case got.IdleFor > limitTTL:
 		delete(n.visits, name)
 		n.owner.emit(Effect{Kind: UnlistLimit, ID: name})
@@ -130,8 +130,8 @@ func (n *notices) forgetLimits() {
 	clear(n.visits)
 }
 
-// limitRelisted brings the next poll forward to the new wakeup of a limit.
-func (n *notices) limitRelisted(due time.Duration, err error) {
+// limitRescheduled brings the next poll forward to the new wakeup of a limit.
+func (n *notices) limitRescheduled(due time.Duration, err error) {
 	if err == nil { // otherwise its old wakeup is due in two seconds
 		n.owner.schedule.pollBy(n.owner.clock.wall.Add(due))
 	}

@@ -24,7 +24,7 @@ type Message struct {
 	Committed  record.Committed
 	Reconciled record.Reconciled
 	Admitted   limit.AdmitReply
-	Bells      []message.Doorbell
+	Doorbells  []message.Doorbell
 	Body       any // of rare kinds: the comment of the kind gives the type
 }
 
@@ -38,7 +38,7 @@ const (
 	TenureFailed                             // err ends the tenure
 	HandoverBegan                            // instances make no more steps
 	TenureEnded                              // the in-memory state is discarded
-	DoorbellsReceived                        // bells
+	DoorbellsReceived                        // doorbells
 	NoticesReceived                          // body: []message.LimitNotice, from other processes
 	NoticesPassed                            // body: []LimitNotice, from another owner of this process
 	EndAwaited                               // a client waits for the end: id, body: reply subject
@@ -79,7 +79,7 @@ const (
 	paceDue                                              // id
 	HorizonAnswered                                      // body: message.Accepted
 	LimitSwept                                           // id: limit, body: limit.SweepReply
-	LimitRelisted                                        // id: limit, body: time.Duration until its next visit
+	LimitRescheduled                                     // id: limit, body: time.Duration until its next visit
 	UnwantedFound                                        // id: limit, body: *UnwantedMembers
 	QueueAgeRead                                         // number, body: QueueAge
 	FleetRead                                            // number, body: *Served
@@ -107,7 +107,7 @@ var messageKinds = [...]messageRow{
 	TenureFailed:      {"tenure failed", nil, func(o *Owner, m *Message) { o.fail(m.Err) }, nil},
 	HandoverBegan:     {"hand-over began", nil, func(o *Owner, _ *Message) { o.leaving = true }, nil},
 	TenureEnded:       {"tenure ended", nil, func(o *Owner, _ *Message) { o.end() }, nil},
-	DoorbellsReceived: {"doorbells received", nil, func(o *Owner, m *Message) { o.inbox.onDoorbells(m.Bells) }, nil},
+	DoorbellsReceived: {"doorbells received", nil, func(o *Owner, m *Message) { o.inbox.onDoorbells(m.Doorbells) }, nil},
 	NoticesReceived:   {"notices received", decodeAs[[]message.LimitNotice], func(o *Owner, m *Message) { o.notices.onNotices(m.Body.([]message.LimitNotice)) }, nil},
 	NoticesPassed:     {"notices passed", decodeAs[[]LimitNotice], func(o *Owner, m *Message) { o.notices.onPassed(m.Body.([]LimitNotice)) }, nil},
 	EndAwaited:        {"end awaited", decodeAs[string], func(o *Owner, m *Message) { o.await(&o.commits.waiters, m) }, nil},
@@ -132,7 +132,7 @@ var messageKinds = [...]messageRow{
 	paceDue:          {"pace due", nil, func(o *Owner, m *Message) { o.turns.paceDue(m.ID) }, nil},
 	HorizonAnswered:  {"horizon answered", decodeAs[message.Accepted], func(o *Owner, m *Message) { o.schedule.answeredHorizon(m.Body.(message.Accepted), m.Err) }, nil},
 	LimitSwept:       {"limit swept", decodeAs[limit.SweepReply], func(o *Owner, m *Message) { o.notices.limitSwept(m.ID, m.Body.(limit.SweepReply), m.Err) }, nil},
-	LimitRelisted:    {"limit relisted", decodeAs[time.Duration], func(o *Owner, m *Message) { o.notices.limitRelisted(m.Body.(time.Duration), m.Err) }, nil},
+	LimitRescheduled: {"limit rescheduled", decodeAs[time.Duration], func(o *Owner, m *Message) { o.notices.limitRescheduled(m.Body.(time.Duration), m.Err) }, nil},
 	UnwantedFound:    {"unwanted found", decodeAs[*UnwantedMembers], func(o *Owner, m *Message) { o.notices.unwantedFound(m.ID, m.Body.(*UnwantedMembers), m.Err) }, nil},
 	QueueAgeRead:     {"queue age read", decodeAs[QueueAge], func(o *Owner, m *Message) { o.leases.queueAgeRead(m.Number, m.Body.(QueueAge), m.Err) }, nil},
 	FleetRead:        {"fleet read", decodeAs[*Served], func(o *Owner, m *Message) { o.leases.fleetRead(m.Number, m.Body.(*Served)) }, nil},

@@ -87,7 +87,7 @@ func New(cfg Config, begin TenureStart, now time.Time) *Owner {
 			owner: o, number: begin.Commits, heads: begin.Heads, sent: make(map[sending]int64), waiters: newWaiters(), watchers: newWaiters(), updaters: newWaiters(),
 			resends: resends{failed: make(map[string]struct{})},
 		},
-		outbox:    outbox{owner: o, underway: make(map[uint64]*outgoing)},
+		outbox:    outbox{owner: o, outstanding: make(map[uint64]*outgoing)},
 		leases:    leases{owner: o, unserved: make(map[string]bool), asked: make(map[uint64]*unclaimed)},
 		notices:   notices{owner: o, visits: make(map[string]*visit)},
 		removals:  removals{owner: o, stalls: make(map[string]*Stall), forced: make(map[string]bool)},
@@ -141,8 +141,8 @@ func (o *Owner) Applied() (seq uint64, caughtUp bool) {
 	return o.schedule.horizon.applied.Seq, o.schedule.horizon.began != 0
 }
 
-// Underway returns the number of instances with an outstanding request or turn, and of publishes that are not acknowledged.
-func (o *Owner) Underway() (instances, publishes int) { return o.busy, o.publishing }
+// Outstanding returns the number of instances with an outstanding request or turn, and of publishes that are not acknowledged.
+func (o *Owner) Outstanding() (instances, publishes int) { return o.busy, o.publishing }
 
 // Unfinished returns an error that describes the work which the next owner has to repair, or nil.
 func (o *Owner) Unfinished() error {

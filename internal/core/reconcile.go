@@ -46,7 +46,7 @@ func (l *leases) reconcileChunk(in *instance, ids []uint64) {
 		Head: in.head(), MaxClaims: l.owner.cfg.MaxClaims, Wakeup: l.owner.commits.nextWakeup(in, in.state), Leases: make([]record.Lease, len(now)),
 	}
 	if in.paused() || in.delayed() != nil {
-		recon.InboxHold = record.HoldKnown(max(len(in.unread), l.owner.operators.held[in.id].known)) // not of later inputs: one may be a request, which the next owner must find if this one dies
+		recon.Deferral = record.DeferSeen(max(len(in.unread), l.owner.operators.held[in.id].known)) // not of later inputs: one may be a request, which the next owner must find if this one dies
 	}
 	if l.owner.removals.stalls[in.id] != nil {
 		recon.Stalled = record.NotStalled // an instance that is reconciled is not stalled

@@ -112,7 +112,7 @@ func (r *removals) suspend(in *instance, s *Stall, unused map[string]LimitNotice
 }
 
 func (r *removals) suspendAt(in *instance, head string, s *Stall, unused map[string]LimitNotice) {
-	l := &record.Reconciliation{Head: head, Wakeup: s.until, InboxHold: record.HoldAll, Stalled: s.Encode()}
+	l := &record.Reconciliation{Head: head, Wakeup: s.until, Deferral: record.DeferAll, Stalled: s.Encode()}
 	r.owner.leases.reconcileAs(in, suspending, outstanding{recon: l, stall: s, notices: unused})
 }
 
@@ -183,7 +183,7 @@ func (l *leases) early(in *instance) {
 	s := &Stall{Kind: stallEarly, Since: oldest, Reason: fmt.Sprintf("inputs came before a start of this instance; they are kept for %v", earlyTTL), until: drop}
 	notices := in.notices // about an earlier incarnation, or about a ticket that will enter again
 	in.notices = nil
-	recon := &record.Reconciliation{Head: in.head(), Wakeup: l.owner.schedule.notBefore(drop), InboxHold: record.HoldEarly, Stalled: s.Encode()}
+	recon := &record.Reconciliation{Head: in.head(), Wakeup: l.owner.schedule.notBefore(drop), Deferral: record.DeferEarly, Stalled: s.Encode()}
 	l.reconcileAs(in, keepingEarly, outstanding{recon: recon, notices: notices})
 }
 

@@ -215,10 +215,10 @@ func FuzzKeyAt(f *testing.F) {
 }
 
 func TestMemberRoundTrips(t *testing.T) {
-	born := history.Position{Seq: 7, Time: 1_790_000_000_123_456_789}
+	origin := history.Position{Seq: 7, Time: 1_790_000_000_123_456_789}
 	for _, m := range []limit.Member{
 		{Ticket: "t", Instance: "i", Place: limit.ActivityPlace(1, 2)},
-		{Ticket: limit.StartTicket("i", born), Instance: "i", Place: limit.StartPlace(born), HeldByAncestor: "u"},
+		{Ticket: limit.StartTicket("i", origin), Instance: "i", Place: limit.StartPlace(origin), HeldByAncestor: "u"},
 		{Ticket: "t", Instance: "i", Place: limit.RetainedPlace},
 	} {
 		if got, err := limit.ParseMember(m.String()); err != nil || got != m {
@@ -230,8 +230,8 @@ func TestMemberRoundTrips(t *testing.T) {
 			t.Errorf("%q is parsed as %+v, %v", text, m, err)
 		}
 	}
-	a, b := limit.StartTicket("i", born), limit.StartTicket("i", history.Position{Seq: 8, Time: born.Time})
-	if len(a) != 22 || a == b || a != limit.StartTicket("i", born) {
+	a, b := limit.StartTicket("i", origin), limit.StartTicket("i", history.Position{Seq: 8, Time: origin.Time})
+	if len(a) != 22 || a == b || a != limit.StartTicket("i", origin) {
 		t.Errorf("tickets %s and %s", a, b)
 	}
 }

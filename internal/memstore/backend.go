@@ -182,9 +182,9 @@ func Events(encoded []string) ([]history.Event, error) {
 // Reconcile repairs the leases of an instance, and sets its next wakeup.
 func (s Backend) Reconcile(now int64, token string, l *record.Reconciliation) (record.Reconciled, error) {
 	g := Reconciliation{Instance: l.Instance, Execution: l.Execution, Head: l.Head, Next: l.Wakeup, Sent: Place(l.Published)}
-	g.Hold = map[record.InboxHold]Hold{record.HoldAll: Stalled, record.HoldEarly: Early}[l.InboxHold]
-	if n, err := fmt.Sscanf(string(l.InboxHold), "n%d", &g.Known); n == 1 && err == nil {
-		g.Hold = Known
+	g.Deferral = map[record.Deferral]Deferral{record.DeferAll: DeferAll, record.DeferEarly: DeferEarly}[l.Deferral]
+	if n, err := fmt.Sscanf(string(l.Deferral), "n%d", &g.Seen); n == 1 && err == nil {
+		g.Deferral = DeferSeen
 	}
 	for _, x := range l.Leases {
 		g.Leases = append(g.Leases, Create{Activity: x.Activity, Effect: x.Effect})

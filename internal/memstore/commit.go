@@ -26,7 +26,7 @@ type Turn struct {
 	Delete    []uint64
 	Status    string
 	Next      int64 // next wakeup; zero: none
-	Hold      Hold
+	Deferral  Deferral
 
 	Front          []Element // put before the unread inputs: the start of the next execution, and the inputs carried into it
 	Begins         uint64    // new current execution; zero: unchanged
@@ -106,7 +106,7 @@ func (s *Store) Commit(now int64, token string, t Turn) Committed {
 	case len(t.Front) > 0:
 		s.setWakeup(t.Instance, now)
 	default:
-		s.settle(now, t.Instance, t.Next, t.Hold)
+		s.settle(now, t.Instance, t.Next, t.Deferral)
 	}
 	s.Owner.Commits++
 	return Committed{Answer: OK, Holders: holders, Inbox: slices.Clone(in.Inbox), Number: s.Owner.Commits}

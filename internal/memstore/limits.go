@@ -86,11 +86,11 @@ func (s *Shell) answerLimit(e *core.Effect) *core.Message {
 	case core.SweepLimit:
 		f, _ := e.Body.(*limit.InForce)
 		return &core.Message{Kind: core.LimitSwept, ID: e.ID, Body: s.swept(l, e.ID, f)}
-	case core.RelistLimit:
-		s.Store.Relist(s.Now, e.ID, e.After.Milliseconds())
-		return &core.Message{Kind: core.LimitRelisted, ID: e.ID, Body: e.After}
+	case core.RescheduleLimit:
+		s.Store.Reschedule(s.Now, e.ID, e.After.Milliseconds())
+		return &core.Message{Kind: core.LimitRescheduled, ID: e.ID, Body: e.After}
 	case core.UnlistLimit:
-		s.Store.Relist(s.Now, e.ID, 0)
+		s.Store.Reschedule(s.Now, e.ID, 0)
 	case core.FindUnwanted:
 		swept := e.Body.(limit.SweepReply)
 		found := &core.UnwantedMembers{At: swept.Now}

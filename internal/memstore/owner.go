@@ -199,8 +199,8 @@ func (s *Store) List(now int64, name string) {
 	}
 }
 
-// Relist sets the time until the next visit of a limit, after a visit; zero removes the wakeup. If the limit is due, a caller has entered it since, and the wakeup stays.
-func (s *Store) Relist(now int64, name string, in int64) {
+// Reschedule sets the time until the next visit of a limit, after a visit; zero removes the wakeup. If the limit is due, a caller has entered it since, and the wakeup stays.
+func (s *Store) Reschedule(now int64, name string, in int64) {
 	switch due, ok := s.Limits[name]; {
 	case ok && due <= now:
 	case in == 0:

@@ -6,8 +6,8 @@ type Reconciliation struct {
 	Execution uint64 // execution of the leases
 	Head      string
 	Next      int64 // next wakeup; zero: none
-	Hold      Hold
-	Known     int // number of inputs that the hold Known covers
+	Deferral  Deferral
+	Seen      int // number of inputs that DeferSeen covers
 	Leases    []Create
 	Sent      Place // watermark of the messages in the stream; zero: unchanged
 }
@@ -50,10 +50,10 @@ func (s *Store) Reconcile(now int64, token string, g Reconciliation) (a Answer, 
 	if s.Rules.Wrong == BlindRescore {
 		s.setWakeup(g.Instance, g.Next)
 	} else {
-		if g.Hold == Known && (len(in.Inbox) > g.Known && s.Rules.Wrong != HoldUnseen) {
-			g.Hold = ""
+		if g.Deferral == DeferSeen && (len(in.Inbox) > g.Seen && s.Rules.Wrong != DeferUnseen) {
+			g.Deferral = ""
 		}
-		s.settle(now, g.Instance, g.Next, g.Hold)
+		s.settle(now, g.Instance, g.Next, g.Deferral)
 	}
 	return OK, len(in.Inbox), states
 }

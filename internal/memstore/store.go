@@ -42,7 +42,7 @@ const (
 	ClaimHeld           Mistake = "a held lease can be claimed"
 	NoRepeats           Mistake = "ids of ingested messages are not kept"
 	EffectIgnored       Mistake = "effect ids are not compared"
-	BlindHold           Mistake = "early inputs are deferred although their start has arrived"
+	DeferStarted        Mistake = "early inputs are deferred although their start has arrived"
 	AckWithoutWakeup    Mistake = "ack does not bring the wakeup forward"
 	EventsKept          Mistake = "continue-as-new leaves the length of the old history in the record"
 	FrontBehind         Mistake = "the start of the next execution is pushed after unread inputs"
@@ -65,7 +65,7 @@ const (
 	FullStart           Mistake = "a full inbox rejects the start of its instance"
 	DueUnseen           Mistake = "commit does not compare its decisions by time with unread inputs"
 	AppliedUnseen       Mistake = "commit does not compare the applied position of its owner"
-	HoldUnseen          Mistake = "a reconciliation defers inputs that the owner has not read"
+	DeferUnseen         Mistake = "a reconciliation defers inputs that the owner has not read"
 	RewindBlind         Mistake = "a rewind does not compare the head"
 	RewindUnread        Mistake = "a rewind does not detect a completion that the owner has not read"
 	RewindForgetful     Mistake = "a rewind does not detect that a completion which the owner has read is lost"
@@ -80,11 +80,11 @@ const (
 func Mistakes() []Mistake {
 	return []Mistake{
 		PopByCount, NoPreviousPosition, BlindNextWakeup, BlindRescore, CancelBeforeCreate, AckOfNothing, AckAfterExpiry, NoHead,
-		NoFence, NoApplied, RequeueUnseen, ClaimHeld, NoRepeats, EffectIgnored, AckWithoutWakeup, BlindHold,
+		NoFence, NoApplied, RequeueUnseen, ClaimHeld, NoRepeats, EffectIgnored, AckWithoutWakeup, DeferStarted,
 		EventsKept, FrontBehind, FrontTwice, FrontAfter, FrontUnseen, NoPrune, IncarnationKeepsEnd, SentBlind,
 		PurgeBlind, PurgeDropsRest, PurgeLeavesStart, PurgeLeavesPast, PurgeLeavesReports, PurgeForgetsIDs, PurgeUnseen, ReportBlind, ReconcileBlind,
 		FullUnsaid, FullStart, DueUnseen, AppliedUnseen,
-		HoldUnseen, RewindBlind, RewindUnread, RewindForgetful, RewindTwice, RewindNoPrune, RewindKeepsLeases, RewindKeepsEnd, RewindBehind,
+		DeferUnseen, RewindBlind, RewindUnread, RewindForgetful, RewindTwice, RewindNoPrune, RewindKeepsLeases, RewindKeepsEnd, RewindBehind,
 	}
 }
 
@@ -230,12 +230,12 @@ func (s *Store) wakeBy(id string, at int64) {
 }
 
 // settle ends every script of the owner: it sets the wakeup to at, which the owner computed (zero: none), or to an earlier time if
-// the inbox is unread and not held.
-func (s *Store) settle(now int64, id string, at int64, h Hold) {
+// the inbox is unread and not deferred.
+func (s *Store) settle(now int64, id string, at int64, d Deferral) {
 	in := s.Get(id)
 	started := len(in.Inbox) > 0 && in.Inbox[0].Kind == "start"
-	held := h == Stalled || h == Known || h == Early && (!started || s.Rules.Wrong == BlindHold)
-	if !held && len(in.Inbox) > 0 && (at == 0 || at > now+s.Rules.Soon) {
+	deferred := d == DeferAll || d == DeferSeen || d == DeferEarly && (!started || s.Rules.Wrong == DeferStarted)
+	if !deferred && len(in.Inbox) > 0 && (at == 0 || at > now+s.Rules.Soon) {
 		at = now + s.Rules.Soon
 	}
 	s.setWakeup(id, at)
@@ -277,12 +277,12 @@ func (s *Store) Shift(d int64) {
 	}
 }
 
-// Hold prevents unread inputs from bringing the wakeup forward.
-type Hold string
+// Deferral prevents unread inputs from bringing the wakeup forward.
+type Deferral string
 
-// The reasons to hold an inbox.
+// The deferrals of an inbox.
 const (
-	Stalled Hold = "stalled" // the instance is stalled: all inputs wait for the next try
-	Known   Hold = "known"   // the instance is paused: the inputs that the owner has seen wait
-	Early   Hold = "early"   // the inputs wait for their start, for a day; a start ends the hold
+	DeferAll   Deferral = "all"   // the instance is stalled: all inputs wait for the next attempt
+	DeferSeen  Deferral = "seen"  // the instance is paused: the inputs that the owner has seen wait
+	DeferEarly Deferral = "early" // the inputs wait for their start, for a day; a start ends the deferral
 )

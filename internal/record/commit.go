@@ -121,23 +121,23 @@ type Reconciliation struct {
 	Leases    []Lease
 	MaxClaims int   // per lease
 	Wakeup    int64 // Unix ms; 0: nothing is due
-	InboxHold InboxHold
+	Deferral  Deferral
 	Stalled   string    // why it is stalled; "" leaves what is recorded, NotStalled removes it
 	Published Watermark // watermark of the messages in the stream; zero leaves what is recorded
 }
 
-// InboxHold determines whether unread inputs bring the next wakeup forward.
-type InboxHold string
+// Deferral determines whether unread inputs bring the next wakeup forward.
+type Deferral string
 
-// The ways to hold an inbox.
+// The deferrals of an inbox.
 const (
-	HoldNone  InboxHold = ""  // unread inputs cause a wakeup within two seconds
-	HoldAll   InboxHold = "1" // the instance is stalled: everything waits for the next attempt
-	HoldEarly InboxHold = "e" // there is no instance yet: everything waits for its start
+	DeferNone  Deferral = ""  // unread inputs cause a wakeup within two seconds
+	DeferAll   Deferral = "1" // the instance is stalled: everything waits for the next attempt
+	DeferEarly Deferral = "e" // there is no instance yet: everything waits for its start
 )
 
-// HoldKnown holds the first n inputs, which the owner has seen. A later input causes a wakeup: it may end the wait of the instance.
-func HoldKnown(n int) InboxHold { return InboxHold("n" + strconv.Itoa(n)) }
+// DeferSeen defers the first n inputs, which the owner has seen. A later input causes a wakeup: it may end the wait of the instance.
+func DeferSeen(n int) Deferral { return Deferral("n" + strconv.Itoa(n)) }
 
 // NotStalled removes the reason that an earlier Reconciliation has recorded.
 const NotStalled = "-"

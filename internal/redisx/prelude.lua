@@ -71,10 +71,10 @@ local function fenced(partition, token, t)
 end
 
 -- schedule sets the next wakeup of an instance, as the last step of every owner script. If there are unread inputs (`first` is the first
--- one), the wakeup is within two seconds, unless the owner defers the inbox: hold is '1' for always, 'e' until a start is first.
+-- one), the wakeup is within two seconds, unless the owner defers the inbox: deferral is '1' for always, 'e' until a start is first.
 -- Otherwise the wakeup is `at` (ms, text), or none if at is '' or nil.
-local function schedule(wakeups, first, instance, at, hold, t)
-  if first and hold ~= '1' and (hold ~= 'e' or string.sub(first, 1, 1) == '!') and (tonumber(at) or t + 2001) > t + 2000 then
+local function schedule(wakeups, first, instance, at, deferral, t)
+  if first and deferral ~= '1' and (deferral ~= 'e' or string.sub(first, 1, 1) == '!') and (tonumber(at) or t + 2001) > t + 2000 then
     at = ms(t + 2000)
   end
   if at and at ~= '' then

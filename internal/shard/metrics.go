@@ -36,7 +36,7 @@ type Metrics struct {
 
 // ownCounters are counted outside of the owners.
 type ownCounters struct {
-	ingested, refused, gaps, replays, abandoned, payloadsChanged, objectsRemoved, objectsMissing, tenuresLost, forgedBells, spansDropped prometheus.Counter
+	ingested, refused, gaps, replays, abandoned, payloadsChanged, objectsRemoved, objectsMissing, tenuresLost, forgedDoorbells, spansDropped prometheus.Counter
 }
 
 type limitMetrics struct {
@@ -147,7 +147,7 @@ func NewMetrics(reg prometheus.Registerer, namespace string, partitions int, orc
 			objectsRemoved:  counter("objects_removed_total", "Large payloads that were removed from the object store, because no instance had them any more."),
 			payloadsChanged: counter("payloads_changed_total", "Payloads that encoded differently on replay than when they were recorded; the recorded ones stand."),
 			tenuresLost:     counter("partitions_lost_total", "Ownerships of partitions that ended without a hand-over."),
-			forgedBells:     counter("doorbells_forged_total", "Doorbells dropped because their proof is invalid."),
+			forgedDoorbells: counter("doorbells_forged_total", "Doorbells dropped because their proof is invalid."),
 			spansDropped:    counter("spans_dropped_total", "Turns whose spans were dropped because the tracer was too slow."),
 		},
 		limitMetrics: limitMetrics{

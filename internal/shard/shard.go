@@ -209,7 +209,7 @@ func (s *shard) leave() error {
 	timeout := time.NewTimer(leaveGrace)
 	defer timeout.Stop()
 	for {
-		instances, publishes := s.actor.Underway()
+		instances, publishes := s.actor.Outstanding()
 		if instances+publishes == 0 {
 			return s.actor.Unfinished()
 		}
@@ -229,9 +229,9 @@ func (s *shard) leave() error {
 
 // subscribe subscribes to the doorbells of the partition, the notices of limits and the requests of clients.
 func (s *shard) subscribe() ([]*queue.Subscription, error) {
-	bells, err := s.process.conn.OnDoorbells(s.shell.st.Part, func(bs []message.Doorbell) {
-		if bs = s.shell.proven(bs); len(bs) > 0 {
-			s.shell.post(core.Message{Kind: core.DoorbellsReceived, Bells: bs})
+	doorbells, err := s.process.conn.OnDoorbells(s.shell.st.Part, func(received []message.Doorbell) {
+		if received = s.shell.proven(received); len(received) > 0 {
+			s.shell.post(core.Message{Kind: core.DoorbellsReceived, Doorbells: received})
 		}
 	})
 	if err != nil {
@@ -239,24 +239,24 @@ func (s *shard) subscribe() ([]*queue.Subscription, error) {
 	}
 	asks, err := request.Serve(s.process.conn, s.shell.st.Part, s.queries.serve)
 	if err != nil {
-		return []*queue.Subscription{bells}, fmt.Errorf("listen for requests: %w", err)
+		return []*queue.Subscription{doorbells}, fmt.Errorf("listen for requests: %w", err)
 	}
 	notices, err := s.process.conn.OnLimitNotices(s.shell.st.Part, func(ws []message.LimitNotice) { s.shell.post(core.Message{Kind: core.NoticesReceived, Body: ws}) })
 	if err != nil {
-		return []*queue.Subscription{bells, asks}, fmt.Errorf("listen for notices of limits: %w", err)
+		return []*queue.Subscription{doorbells, asks}, fmt.Errorf("listen for notices of limits: %w", err)
 	}
-	return []*queue.Subscription{bells, asks, notices}, nil
+	return []*queue.Subscription{doorbells, asks, notices}, nil
 }
 
 // proven removes doorbells whose proof is invalid. The completion that a doorbell carries takes part in a turn, and frees a slot of a limit,
 // before Redis is read, so a forged one must not reach the owner. Dropping a genuine doorbell costs only time: its instance is
 // due two seconds after the push. proven runs on the goroutine of the subscription.
-func (s *shell) proven(bells []message.Doorbell) []message.Doorbell {
-	return slices.DeleteFunc(bells, func(b message.Doorbell) bool {
+func (s *shell) proven(doorbells []message.Doorbell) []message.Doorbell {
+	return slices.DeleteFunc(doorbells, func(b message.Doorbell) bool {
 		if s.st.VerifyProof(b.Instance, b.Effect, b.Element, b.Proof) {
 			return false
 		}
-		s.process.met.forgedBells.Inc()
+		s.process.met.forgedDoorbells.Inc()
 		s.log.Warn("doorbell without proof dropped", "instance", b.Instance)
 		return true
 	})

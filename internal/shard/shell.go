@@ -72,7 +72,7 @@ func (s *shell) do(e *core.Effect) {
 		s.read(e)
 	case core.CommitTurn, core.ReconcileWith, core.RemoveInstance, core.WipeInstance, core.RewindInstance, core.ReadDue, core.ListRefusals, core.ForgetRefusals, core.ReportLate, core.NoteCancelled, core.ListUnserved, core.UnlistUnserved:
 		s.write(e)
-	case core.CallLimit, core.ReleaseTickets, core.SweepLimit, core.RelistLimit, core.UnlistLimit, core.FindUnwanted, core.PassNotices, core.WakeLimit:
+	case core.CallLimit, core.ReleaseTickets, core.SweepLimit, core.RescheduleLimit, core.UnlistLimit, core.FindUnwanted, core.PassNotices, core.WakeLimit:
 		s.doLimit(e)
 	case core.PublishTask, core.PublishMessage, core.SendHints, core.AnswerClients, core.PublishOutcome, core.PublishChange, core.ReadHorizon, core.ReadQueueAge, core.ReadFleet, core.AnswerUpdate, core.ReadUpdate:
 		s.doQueue(e)
@@ -292,9 +292,9 @@ func (s *shell) doLimit(e *core.Effect) {
 			}
 			s.post(core.Message{Kind: core.LimitSwept, ID: name, Body: got, Err: err})
 		})
-	case core.RelistLimit:
+	case core.RescheduleLimit:
 		after := e.After
-		s.process.limits.Reschedule(name, after, func(err error) { s.post(core.Message{Kind: core.LimitRelisted, ID: name, Body: after, Err: err}) })
+		s.process.limits.Reschedule(name, after, func(err error) { s.post(core.Message{Kind: core.LimitRescheduled, ID: name, Body: after, Err: err}) })
 	case core.UnlistLimit:
 		s.process.limits.Unschedule(name, func(error) {})
 	case core.FindUnwanted:

@@ -45,12 +45,12 @@ func TestDoorbellsForUnknownInstancesCostRedisNothing(t *testing.T) {
 	const messages, each = 20, 500
 	s, met := newHarness(t), counters(t)
 	s.orchestrate(orchestrator.Config{Metrics: met.reg}, hello.Do(callGreet))
-	bells := make([]message.Doorbell, each)
+	doorbells := make([]message.Doorbell, each)
 	for m := 0; met.get("pawl_orchestrator_doorbells_forged_total") < messages*each; m++ {
-		for i := range bells {
-			bells[i] = message.Doorbell{Instance: fmt.Sprintf("unknown-%d-%d", m, i), Effect: "e", Element: []byte("a.b\n1\n\x90"), Proof: "p"}
+		for i := range doorbells {
+			doorbells[i] = message.Doorbell{Instance: fmt.Sprintf("unknown-%d-%d", m, i), Effect: "e", Element: []byte("a.b\n1\n\x90"), Proof: "p"}
 		}
-		if err := s.conn.SendDoorbells(m%s.conn.Partitions(), bells); err != nil {
+		if err := s.conn.SendDoorbells(m%s.conn.Partitions(), doorbells); err != nil {
 			t.Fatal(err)
 		}
 	}

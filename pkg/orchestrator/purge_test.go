@@ -62,7 +62,7 @@ func TestPurgeRemovesEveryExecutionAndLaterInputsStartTheNext(t *testing.T) {
 	for _, n := range []string{`1`, `2`, `0`} {
 		s.event("add", "c-1", n)
 	}
-	born := s.ended("c-1").Origin
+	origin := s.ended("c-1").Origin
 	if a := s.purge("c-1", false); a.Status != request.StatusPurged {
 		t.Fatalf("%+v", a.Problem)
 	}
@@ -81,7 +81,7 @@ func TestPurgeRemovesEveryExecutionAndLaterInputsStartTheNext(t *testing.T) {
 	s.event("add", "c-2", `0`)
 	s.until("the next one ends", func() bool { d := s.describe("c-2"); return d.Status == "completed" && d.Execution == 2 })
 	d := s.describe("c-2")
-	if got, err := author.Result(counter).Decode(d.Result); err != nil || got != 5 || d.Origin == born {
+	if got, err := author.Result(counter).Decode(d.Result); err != nil || got != 5 || d.Origin == origin {
 		t.Errorf("%d, %v", got, err)
 	}
 }

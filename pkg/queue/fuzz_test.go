@@ -47,8 +47,8 @@ func FuzzMessages(f *testing.F) {
 			}
 			return err == nil
 		}
-		if doorbells, err := decodeList("bell", b, wireDoorbell); typed(err) {
-			again, err := decodeList("bell", encodeList(doorbells, wireDoorbell), wireDoorbell)
+		if doorbells, err := decodeList("doorbell", b, wireDoorbell); typed(err) {
+			again, err := decodeList("doorbell", encodeList(doorbells, wireDoorbell), wireDoorbell)
 			if err != nil || len(again) != len(doorbells) {
 				t.Errorf("%+v became %+v, %v", doorbells, again, err)
 			}

@@ -62,7 +62,7 @@ func TestModelMistakesAreDetected(t *testing.T) {
 	_, rdb := redistest.MiniClient(t)
 	n := 0
 	first := map[memstore.Mistake]int{ // seeds that reveal rare mistakes early
-		memstore.AckOfNothing: 42, memstore.RequeueUnseen: 311, memstore.BlindHold: 65, memstore.PurgeLeavesStart: 184, memstore.FullStart: 171, memstore.PopByCount: 5,
+		memstore.AckOfNothing: 42, memstore.RequeueUnseen: 311, memstore.DeferStarted: 65, memstore.PurgeLeavesStart: 184, memstore.FullStart: 171, memstore.PopByCount: 5,
 		memstore.NoPreviousPosition: 5, memstore.BlindRescore: 7, memstore.CancelBeforeCreate: 4, memstore.AckAfterExpiry: 15, memstore.NoApplied: 9,
 		memstore.EffectIgnored: 37, memstore.AckWithoutWakeup: 15, memstore.FrontTwice: 29, memstore.NoPrune: 98, memstore.IncarnationKeepsEnd: 31, memstore.SentBlind: 45,
 		memstore.PurgeBlind: 25, memstore.PurgeDropsRest: 10, memstore.PurgeLeavesPast: 11, memstore.PurgeLeavesReports: 67, memstore.PurgeForgetsIDs: 10,

@@ -28,8 +28,8 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 		"owner reconciles": func(*rapid.T) { m.reconcile() }, "claim": func(*rapid.T) { m.claim() }, "claim more": func(*rapid.T) { m.claim() },
 		"renew": func(*rapid.T) { m.renew() }, "ack": func(*rapid.T) { m.ack() }, "abandon": func(*rapid.T) { m.abandon() },
 		"purge": func(*rapid.T) { m.purge() }, "report": func(*rapid.T) { m.report() },
-		"rewind": func(*rapid.T) { m.rewind() }, "owner reconciles a paused instance": func(*rapid.T) { m.reconcileHolding(func() memstore.Hold { return memstore.Known }) },
-		"list": func(*rapid.T) { m.list() }, "relist": func(*rapid.T) { m.reschedule() },
+		"rewind": func(*rapid.T) { m.rewind() }, "owner reconciles a paused instance": func(*rapid.T) { m.reconcileDeferring(func() memstore.Deferral { return memstore.DeferSeen }) },
+		"list": func(*rapid.T) { m.list() }, "reschedule": func(*rapid.T) { m.reschedule() },
 		"again": func(*rapid.T) { m.again() }, "time passes": func(*rapid.T) { m.pass() },
 		"save": func(*rapid.T) { m.redis, m.savedAs = m.read(), m.model.Clone() }, "rollback": func(*rapid.T) { m.rollback() },
 	}

@@ -212,20 +212,20 @@ func (m *machine) reschedule() {
 		m.must(err)
 		return "", 0
 	}, func(s *memstore.Store, now int64) string {
-		s.Relist(now, name, in)
+		s.Reschedule(now, name, in)
 		return ""
 	})
 }
 
-// holds maps the holds of the model to those of the store.
-var holds = map[memstore.Hold]record.InboxHold{"": record.HoldNone, memstore.Stalled: record.HoldAll, memstore.Early: record.HoldEarly}
+// deferrals maps the deferrals of the model to those of the store.
+var deferrals = map[memstore.Deferral]record.Deferral{"": record.DeferNone, memstore.DeferAll: record.DeferAll, memstore.DeferEarly: record.DeferEarly}
 
-// hold draws whether the owner holds the inbox back.
-func (m *machine) hold() memstore.Hold {
+// deferral draws how the owner defers the inbox.
+func (m *machine) deferral() memstore.Deferral {
 	if !oneIn(m, 8) {
 		return ""
 	}
-	return draw(m, "hold", memstore.Stalled, memstore.Early)
+	return draw(m, "deferral", memstore.DeferAll, memstore.DeferEarly)
 }
 
 // lease draws an activity; its effect id is one of two.
@@ -234,15 +234,15 @@ func (m *machine) lease() memstore.Create {
 	return memstore.Create{Activity: n, Effect: fmt.Sprintf("effect%d%s", n, draw(m, "timeline", "x", "x", "x", "y"))}
 }
 
-func (m *machine) reconcile() { m.reconcileHolding(m.hold) }
+func (m *machine) reconcile() { m.reconcileDeferring(m.deferral) }
 
-func (m *machine) reconcileHolding(held func() memstore.Hold) {
+func (m *machine) reconcileDeferring(deferral func() memstore.Deferral) {
 	token, id := m.token(), m.instance()
 	in := m.model.Get(id)
-	g := memstore.Reconciliation{Instance: id, Execution: max(in.Execution, 1), Head: in.Head, Hold: held(), Known: max(0, len(in.Inbox)-1)}
-	hold := holds[g.Hold]
-	if g.Hold == memstore.Known {
-		hold = record.HoldKnown(g.Known)
+	g := memstore.Reconciliation{Instance: id, Execution: max(in.Execution, 1), Head: in.Head, Deferral: deferral(), Seen: max(0, len(in.Inbox)-1)}
+	inbox := deferrals[g.Deferral]
+	if g.Deferral == memstore.DeferSeen {
+		inbox = record.DeferSeen(g.Seen)
 	}
 	if oneIn(m, 2) {
 		g.Sent = memstore.Place{Execution: g.Execution, Event: in.Out.Event}
@@ -260,7 +260,7 @@ func (m *machine) reconcileHolding(held func() memstore.Hold) {
 	}
 	m.send(func() {
 		m.both(fmt.Sprintf("reconciliation by %s: %+v", token, g), func() (string, int64) {
-			l := &record.Reconciliation{Instance: id, Execution: g.Execution, Head: g.Head, Published: markOf(g.Sent), Leases: leasesOf(g.Leases), MaxClaims: claims, Wakeup: g.Next, InboxHold: hold}
+			l := &record.Reconciliation{Instance: id, Execution: g.Execution, Head: g.Head, Published: markOf(g.Sent), Leases: leasesOf(g.Leases), MaxClaims: claims, Wakeup: g.Next, Deferral: inbox}
 			out, err := redistest.Answer(func(done func(record.Reconciled, error)) { m.store.Reconcile(m.tenure(token), l, done) })
 			if err != nil {
 				return m.refused(err), 0

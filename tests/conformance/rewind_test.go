@@ -12,7 +12,7 @@ import (
 
 // ofRepairs reports whether only rewinds or pauses reveal a mistake.
 func ofRepairs(wrong memstore.Mistake) bool {
-	return strings.HasPrefix(string(wrong), "a rewind ") || wrong == memstore.HoldUnseen
+	return strings.HasPrefix(string(wrong), "a rewind ") || wrong == memstore.DeferUnseen
 }
 
 // rewind rewinds an instance that has a history, mostly with valid arguments.

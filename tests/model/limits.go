@@ -135,7 +135,7 @@ func script(w *World, r *request) *core.Message {
 	}
 	w.Scripted = true
 	lim, q := w.Limits.Limit(name), queueOf(w, name)
-	before, quiet := lim.Clone(), len(w.Net)+len(w.Bells)+len(w.Owner.Timers) == 0 && w.Former == nil && w.Faultless
+	before, quiet := lim.Clone(), len(w.Net)+len(w.Doorbells)+len(w.Owner.Timers) == 0 && w.Former == nil && w.Faultless
 	m := w.Answer(e, r.token)
 	switch e.Kind {
 	case core.CallLimit:
@@ -308,11 +308,11 @@ func (s *steps) limitFaults(w *World) {
 		})
 	}
 	for i, r := range w.Runs {
-		s.may(w.Left.Failures, fmt.Sprintf("event %d of %s fails", r.grip.Activity, r.grip.Instance), func(w *World) {
+		s.may(w.Left.Failures, fmt.Sprintf("event %d of %s fails", r.claim.Activity, r.claim.Instance), func(w *World) {
 			w.Left.Failures--
 			r := w.Runs[i]
 			w.Runs = slices.Delete(w.Runs, i, i+1)
-			w.complete(r.grip, &history.ActivityFailed{Scheduled: r.grip.Activity, Failure: history.Failure{Message: "failed"}, Worker: "w"})
+			w.complete(r.claim, &history.ActivityFailed{Scheduled: r.claim.Activity, Failure: history.Failure{Message: "failed"}, Worker: "w"})
 		})
 	}
 	for i := range w.Net {

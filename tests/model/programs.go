@@ -236,7 +236,7 @@ func count() pawl.OrchestrationBinding {
 
 type planned = message.Input
 
-// plan makes the inputs of an instance of the program from their names: start…, `heir…`: a start; stop: a cancellation; other: an event for another instance, ystart: its start; purge…, kill…: a
+// plan makes the inputs of an instance of the program from their names: start…: a start; next…: a start by a parent; stop: a cancellation; other: an event for another instance, ystart: its start; purge…, kill…: a
 // purge, the latter by force; pause…, hold… (which stops what runs), resume…, retry…, again… (from the start), term…, rewind<event>: requests of operators; all
 // others are events.
 func plan(program string, ids ...string) (all []planned) {

@@ -329,7 +329,7 @@ func leases(in *memstore.Instance, past *history.State) string {
 // noInputSleeps checks that, unless a message was lost, unread inputs do not wait for a wakeup of the store.
 func noInputSleeps(w *World, id string, in *memstore.Instance) string {
 	early := in.Head == "" && len(in.Inbox) > 0 && in.Inbox[0].Kind != "start"
-	if !w.setup.Prompt || w.Lossy || early || len(in.Inbox) == 0 || len(w.Net) > 0 || len(w.Bells) > 0 || len(w.Owner.Timers) > 0 {
+	if !w.setup.Prompt || w.Lossy || early || len(in.Inbox) == 0 || len(w.Net) > 0 || len(w.Doorbells) > 0 || len(w.Owner.Timers) > 0 {
 		return ""
 	}
 	return "unread inputs, but no outstanding request reads them (" + w.Owner.Core.Describe(id) + ")"

@@ -61,10 +61,10 @@ func (s *steps) net(w *World) {
 			s.add(r.String(), func(w *World) { r := w.take(i); w.receive(&r, w.arrive(&r)) })
 		}
 	}
-	for i, b := range w.Bells {
+	for i, b := range w.Doorbells {
 		s.add("a doorbell of "+b.Instance, func(w *World) {
-			w.Bells = slices.Delete(slices.Clone(w.Bells), i, i+1)
-			w.deliver(w.Owner, core.Message{Kind: core.DoorbellsReceived, Bells: []message.Doorbell{b}})
+			w.Doorbells = slices.Delete(slices.Clone(w.Doorbells), i, i+1)
+			w.deliver(w.Owner, core.Message{Kind: core.DoorbellsReceived, Doorbells: []message.Doorbell{b}})
 		})
 	}
 }
@@ -132,12 +132,12 @@ func (s *steps) workers(w *World) {
 		})
 	}
 	for i, r := range w.Runs {
-		s.add(fmt.Sprintf("event %d is done", r.grip.Activity), func(w *World) { w.ack(i) })
+		s.add(fmt.Sprintf("event %d is done", r.claim.Activity), func(w *World) { w.ack(i) })
 		if r.trust <= w.Now {
 			continue
 		}
 		if at, ok := w.next(); ok && at >= r.trust {
-			s.add(fmt.Sprintf("the lease of event %d is renewed", r.grip.Activity), func(w *World) { w.renew(i) })
+			s.add(fmt.Sprintf("the lease of event %d is renewed", r.claim.Activity), func(w *World) { w.renew(i) })
 		}
 	}
 	for _, g := range w.doubtful() {
@@ -210,7 +210,7 @@ func (w *World) lost(r *request) {
 		core.CommitTurn: core.CommitAnswered, core.ReconcileWith: core.Reconciled, core.RemoveInstance: core.PurgeAnswered, core.LoadInstance: core.InstanceLoaded,
 		core.ReadInbox: core.InboxRead, core.SearchInbox: core.InboxRead, core.FetchHead: core.HeadRead, core.PublishMessage: core.MessagePublished,
 		core.ReadHistory: core.HistoryRead, core.RewindInstance: core.RewindAnswered, core.CallLimit: core.LimitAnswered, core.SweepLimit: core.LimitSwept,
-		core.ReleaseTickets: core.TicketsReleased, core.RelistLimit: core.LimitRelisted, core.FindUnwanted: core.UnwantedFound,
+		core.ReleaseTickets: core.TicketsReleased, core.RescheduleLimit: core.LimitRescheduled, core.FindUnwanted: core.UnwantedFound,
 	}
 	k, answered := kinds[r.effect.Kind]
 	if !answered {
@@ -235,7 +235,7 @@ func (s *steps) faults(w *World) {
 		w.acquire()
 	})
 	for i, r := range w.Runs {
-		s.may(w.Left.Deaths, fmt.Sprintf("the worker of event %d dies", r.grip.Activity), func(w *World) {
+		s.may(w.Left.Deaths, fmt.Sprintf("the worker of event %d dies", r.claim.Activity), func(w *World) {
 			w.Left.Deaths--
 			w.Runs = slices.Delete(w.Runs, i, i+1)
 		})
@@ -252,11 +252,11 @@ func (s *steps) faults(w *World) {
 	if n := len(w.Stream); n > 0 {
 		s.may(w.Left.Repeats, "published again: "+w.Stream[n-1].ID, func(w *World) { w.Left.Repeats--; w.Accept(w.Stream[n-1]) })
 	}
-	for i := range w.Bells {
+	for i := range w.Doorbells {
 		s.may(w.Left.Silent, "a doorbell is lost", func(w *World) {
 			w.Left.Silent--
 			w.Lossy = true
-			w.Bells = slices.Delete(w.Bells, i, i+1)
+			w.Doorbells = slices.Delete(w.Doorbells, i, i+1)
 		})
 	}
 	for _, id := range w.IDs() {

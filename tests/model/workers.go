@@ -25,7 +25,7 @@ func (w *World) claim(task memstore.Claim) {
 		return
 	}
 	for _, r := range w.Runs {
-		if r.grip.Instance == g.Instance && r.grip.Effect == g.Effect && r.trust > w.Now && !w.StoreRolledBack {
+		if r.claim.Instance == g.Instance && r.claim.Effect == g.Effect && r.trust > w.Now && !w.StoreRolledBack {
 			w.Broken = fmt.Sprintf("two workers have the lease of event %d", g.Activity)
 		}
 	}
@@ -35,14 +35,14 @@ func (w *World) claim(task memstore.Claim) {
 func (w *World) ack(i int) {
 	r := w.Runs[i]
 	w.Runs = slices.Delete(w.Runs, i, i+1)
-	switch a := w.complete(r.grip, returns(r.grip, r.name)); {
+	switch a := w.complete(r.claim, returns(r.claim, r.name)); {
 	case a == memstore.OK && r.trust <= w.Now:
-		w.Broken = fmt.Sprintf("the acknowledgement of event %d was accepted after its lease", r.grip.Activity)
+		w.Broken = fmt.Sprintf("the acknowledgement of event %d was accepted after its lease", r.claim.Activity)
 	case a == memstore.OK && w.Saved != nil: // otherwise no rollback can lose it
-		g := r.grip
+		g := r.claim
 		w.Acked = append(w.Acked, g)
 	case a == memstore.Gone:
-		w.Store.Report(r.grip.Instance, memstore.Place{Execution: r.grip.Execution, Event: r.grip.Activity}, "stopped", false)
+		w.Store.Report(r.claim.Instance, memstore.Place{Execution: r.claim.Execution, Event: r.claim.Activity}, "stopped", false)
 	}
 }
 
@@ -58,13 +58,13 @@ func (w *World) complete(g memstore.Claim, end history.Event) memstore.Answer {
 		pushed = nil
 	}
 	if first {
-		w.Bells = append(w.Bells, message.Doorbell{Instance: g.Instance, Effect: g.Effect, Element: pushed})
+		w.Doorbells = append(w.Doorbells, message.Doorbell{Instance: g.Instance, Effect: g.Effect, Element: pushed})
 	}
 	return a
 }
 
 func (w *World) renew(i int) {
-	if w.Store.RenewClaim(w.Now, w.Runs[i].grip) == memstore.OK {
+	if w.Store.RenewClaim(w.Now, w.Runs[i].claim) == memstore.OK {
 		w.Runs[i].trust = w.Now + ttl
 		return
 	}
@@ -102,7 +102,7 @@ func (w *World) doubtful() (all []memstore.Claim) {
 		for _, at := range slices.SortedFunc(maps.Keys(leases), byPlace) {
 			l := leases[at]
 			g := memstore.Claim{Instance: id, Execution: at.Execution, Activity: at.Event, Effect: l.Effect, Token: l.Token}
-			if l.Token != "" && !slices.ContainsFunc(w.Runs, func(r run) bool { return r.grip == g }) {
+			if l.Token != "" && !slices.ContainsFunc(w.Runs, func(r run) bool { return r.claim == g }) {
 				all = append(all, g)
 			}
 		}
@@ -127,7 +127,7 @@ func emptyBody(k core.MessageKind) any {
 		return ""
 	case core.LimitSwept:
 		return limit.SweepReply{}
-	case core.LimitRelisted:
+	case core.LimitRescheduled:
 		return time.Second
 	case core.UnwantedFound:
 		return (*core.UnwantedMembers)(nil)

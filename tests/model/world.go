@@ -79,7 +79,7 @@ type World struct {
 	Owner           *tenure
 	Former          *tenure   // a replaced owner that has not noticed it
 	Net             []request // not arrived; they arrive in any order, except that one owner ingests one batch at a time
-	Bells           []message.Doorbell
+	Doorbells       []message.Doorbell
 	Tasks           []memstore.Claim
 	Received        []string // messages of the instances that others have received
 	Runs            []run
@@ -123,7 +123,7 @@ type request struct {
 
 // run is an activity that a worker runs, or assumes that it does.
 type run struct {
-	grip  memstore.Claim
+	claim memstore.Claim
 	name  string
 	trust int64 // time until which the worker may assume that it has the lease
 }
@@ -238,7 +238,7 @@ func (w *World) carryOut(t *tenure, e *core.Effect) *core.Message {
 	}
 	switch e.Kind {
 	case core.CommitTurn, core.ReconcileWith, core.RemoveInstance, core.LoadInstance, core.ReadInbox, core.SearchInbox, core.FetchHead, core.RunTurn, core.PublishMessage,
-		core.ReadHistory, core.RewindInstance, core.CallLimit, core.ReleaseTickets, core.SweepLimit, core.RelistLimit, core.UnlistLimit, core.FindUnwanted, core.PassNotices:
+		core.ReadHistory, core.RewindInstance, core.CallLimit, core.ReleaseTickets, core.SweepLimit, core.RescheduleLimit, core.UnlistLimit, core.FindUnwanted, core.PassNotices:
 		w.Net = append(w.Net, request{effect: *e, token: t.Token, unseen: e.Kind == core.RunTurn && w.unseen(e)})
 	case core.EvictCode:
 		delete(t.code, e.ID)
@@ -326,7 +326,7 @@ func (w *World) arrive(r *request) *core.Message {
 // outlives reports whether the request may arrive after its owner has died.
 func (r *request) outlives() bool {
 	switch r.effect.Kind {
-	case core.CallLimit, core.ReleaseTickets, core.SweepLimit, core.RelistLimit, core.UnlistLimit, core.PassNotices:
+	case core.CallLimit, core.ReleaseTickets, core.SweepLimit, core.RescheduleLimit, core.UnlistLimit, core.PassNotices:
 		return true
 	default:
 		return r.fenced()

@@ -112,7 +112,7 @@ func TestPurgedInstanceStaysPurged(t *testing.T) {
 				if _, err := b.commit(first); !errors.Is(err, record.ErrConflict) {
 					b.Errorf("commit: %v", err)
 				}
-				early := record.Reconciliation{Instance: "a", MaxClaims: 3, Wakeup: b.now() + 86_400_000, InboxHold: record.HoldEarly, Stalled: "it waits for its start"}
+				early := record.Reconciliation{Instance: "a", MaxClaims: 3, Wakeup: b.now() + 86_400_000, Deferral: record.DeferEarly, Stalled: "it waits for its start"}
 				if _, err := b.reconcile(early); err != nil {
 					b.Errorf("reconciliation: %v", err)
 				}

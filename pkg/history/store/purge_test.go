@@ -144,7 +144,7 @@ func TestPurgeRemovesAllKeys(t *testing.T) {
 		"a purge of an instance that has not begun": func(b *harness) {
 			_, err := b.ingest(0, 3, message("a", "s1", record.StartMessage), message("a", "p", record.CancelMessage), message("a", "e3", ""))
 			b.must(err)
-			_, err = b.reconcile(record.Reconciliation{Instance: "a", MaxClaims: 3, InboxHold: record.HoldAll, Wakeup: b.now() + 60_000, Stalled: "no orchestrator has its code"})
+			_, err = b.reconcile(record.Reconciliation{Instance: "a", MaxClaims: 3, Deferral: record.DeferAll, Wakeup: b.now() + 60_000, Stalled: "no orchestrator has its code"})
 			b.must(err)
 			b.must(b.purge(record.Purge{Instance: "a", Pop: []string{"!s1", "p"}}))
 			b.wantInbox("a", "e3")

@@ -13,7 +13,7 @@ func (s *Store) Reconcile(t Tenure, l *record.Reconciliation, done func(record.R
 	keys := make([]string, 0, 6+len(l.Leases))
 	keys = append(keys, p.Owner(), p.Wakeups(), p.Instance(l.Instance), p.Inbox(l.Instance), p.Stalled(), stalledSet(p))
 	args := make([]any, 0, 8+2*len(l.Leases))
-	args = append(args, t.Token, l.Instance, l.Head, optionalNum(l.Wakeup), string(l.InboxHold), l.Stalled, l.MaxClaims, l.Published.String())
+	args = append(args, t.Token, l.Instance, l.Head, optionalNum(l.Wakeup), string(l.Deferral), l.Stalled, l.MaxClaims, l.Published.String())
 	for _, a := range l.Leases {
 		keys = append(keys, p.Lease(l.Instance, l.Execution, a.Activity))
 		args = append(args, a.Effect, t.leaseKey(l.Instance, a.Effect))

@@ -5,11 +5,11 @@
 -- requires it, so it is created again.
 --
 --! keys  partition wakeups record inbox stalled stalled_set | key*
---! args  token instance head wakeup hold reason max_claims# published | lease(effect proof)*
+--! args  token instance head wakeup deferral reason max_claims# published | lease(effect proof)*
 --! reply FENCED | CONFLICT head | OK now inbox_length lease*
 --
 -- wakeup: ms, or ''.
--- hold: whether to hold the inbox back: '' no, '1' yes, 'e' until the start of the instance arrives, 'n' and a number: yes if it has at
+-- deferral: whether to defer the inbox: '' no, '1' yes, 'e' until the start of the instance arrives, 'n' and a number: yes if it has at
 -- most that many inputs.
 -- reason: why the instance is stalled; '' keeps the recorded reason, '-' removes it.
 -- published: the watermark of the messages that are in the stream; '' keeps the recorded one.
@@ -72,7 +72,7 @@ elseif reason ~= '' then
   end
 end
 if published ~= '' and head ~= '' then redis.call('HSET', record, 'pub', published) end
-local known = tonumber(string.match(hold, '^n(%d+)$') or '')
-if known then hold = unread <= known and '1' or '' end
-schedule(wakeups, unread > 0 and redis.call('LINDEX', inbox, 0), instance, next_wakeup and ms(next_wakeup), hold, t)
+local known = tonumber(string.match(deferral, '^n(%d+)$') or '')
+if known then deferral = unread <= known and '1' or '' end
+schedule(wakeups, unread > 0 and redis.call('LINDEX', inbox, 0), instance, next_wakeup and ms(next_wakeup), deferral, t)
 return {'OK', ms(t), unread, reply}

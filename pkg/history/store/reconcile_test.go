@@ -80,7 +80,7 @@ func TestReconcileRepairsLeases(t *testing.T) {
 		},
 		"the reason of a stall and the hold of the inbox are set and cleared": func(b *harness) {
 			b.must(b.rdb.RPush(b.ctx(), b.p.Inbox("a"), element("x")).Err()) // without a record
-			_, err := b.reconcile(record.Reconciliation{Instance: "a", MaxClaims: 3, Wakeup: b.now() + 60_000, InboxHold: record.HoldAll, Stalled: "why"})
+			_, err := b.reconcile(record.Reconciliation{Instance: "a", MaxClaims: 3, Wakeup: b.now() + 60_000, Deferral: record.DeferAll, Stalled: "why"})
 			b.must(err)
 			b.wantWakeup("a", 60_000)
 			if why, err := b.st.StalledReason(b.ctx(), part, "a"); err != nil || why != "why" {
