@@ -35,7 +35,7 @@ func Run(log *slog.Logger, opts ...fx.Option) int {
 	app := New(log, append(slices.Clip(opts), fx.Supply(t))...)
 	if err := app.Err(); err != nil {
 		if end, ok := t.signal(); ok {
-			log.Info("stopping", "because", end.String())
+			log.Info("stopping", "reason", end.String())
 			return end.ExitCode
 		}
 		log.Error("start failed", "error", dig.RootCause(err))
@@ -51,7 +51,7 @@ func Run(log *slog.Logger, opts ...fx.Option) int {
 	defer exitOnSignal()()
 	end, signalled := t.signal()
 	if signalled {
-		log.Info("stopping", "because", end.String())
+		log.Info("stopping", "reason", end.String())
 	}
 	stopping, cancel := context.WithTimeout(context.Background(), stopTimeout)
 	defer cancel()

@@ -76,7 +76,7 @@ func dashboards() []dashboard {
 			quantiles("Wait at limits", "pawl_limit_wait_seconds"),
 			quantiles("Lag of schedules", "pawl_schedule_lag_seconds"),
 			{"Missed times of schedules", "ops", [][2]string{{"{{reason}}", rate("reason", "pawl_schedule_missed_total")}}},
-			{"Rejected by limits", "ops", [][2]string{{"{{action}} {{why}}", rate("action, why", "pawl_limit_rejected_total")}}},
+			{"Rejected by limits", "ops", [][2]string{{"{{action}} {{reason}}", rate("action, reason", "pawl_limit_rejected_total")}}},
 		}},
 		{"pawl-workers", "Pawl: workers", []panel{
 			{"Activities ended", "ops", [][2]string{{"{{activity}} {{outcome}}", rate("activity, outcome", "pawl_worker_activities_total")}}},

@@ -56,8 +56,8 @@ func worstFirst(all []api.QueueStats) {
 type stalledGroup struct {
 	cause
 
-	Why  string // reason of the first instance
-	Rows []api.Instance
+	Reason string // reason of the first instance
+	Rows   []api.Instance
 }
 
 // cause is a kind of stall, and what resolves it.
@@ -104,9 +104,9 @@ var causes = []cause{
 	},
 }
 
-func causeOfStall(why string) cause {
+func causeOfStall(reason string) cause {
 	for _, c := range causes {
-		if strings.HasPrefix(why, c.Kind+":") {
+		if strings.HasPrefix(reason, c.Kind+":") {
 			return c
 		}
 	}
@@ -127,13 +127,13 @@ func listStalled(q *request) (view, error) {
 	}
 	groups := make(map[string]int)
 	for _, d := range all[:min(len(all), maxStalled)] {
-		why := diagnose.OneLine(d.Stalled)
-		key := numbers.ReplaceAllString(strings.ReplaceAll(why, d.Instance, ""), "#")
+		reason := diagnose.OneLine(d.Stalled)
+		key := numbers.ReplaceAllString(strings.ReplaceAll(reason, d.Instance, ""), "#")
 		i, known := groups[key]
 		if !known {
 			i = len(data.Groups)
 			groups[key] = i
-			data.Groups = append(data.Groups, stalledGroup{cause: causeOfStall(why), Why: why})
+			data.Groups = append(data.Groups, stalledGroup{cause: causeOfStall(reason), Reason: reason})
 		}
 		data.Groups[i].Rows = append(data.Groups[i].Rows, d)
 	}

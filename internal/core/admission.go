@@ -51,7 +51,7 @@ func (a *admission) enter(in *instance, t *turn) {
 		if t.calls = len(calls); t.calls > 0 {
 			a.owner.to(in, admitting)
 			for _, c := range calls {
-				c.why, c.turn = EnterTurn, t
+				c.reason, c.turn = EnterTurn, t
 				a.admit(c)
 			}
 			return
@@ -189,7 +189,7 @@ func (t *turn) limitCalls(entries []entry, ended func(history.Ticket) bool) []*l
 
 // limitCall is one call of a limit.
 type limitCall struct {
-	why     callReason
+	reason  callReason
 	call    limit.AdmitRequest
 	in      *instance
 	turn    *turn   // for EnterTurn
@@ -258,7 +258,7 @@ func (a *admission) leaveLimits(in *instance, t *turn, which func(history.Ticket
 		return false
 	})
 	for _, c := range calls.all {
-		c.why, c.in = LeaveLimit, in
+		c.reason, c.in = LeaveLimit, in
 		a.admit(c)
 	}
 }
@@ -269,7 +269,7 @@ func allTickets(history.Ticket) bool { return true }
 func (a *admission) admit(c *limitCall) {
 	n := a.owner.nextNumber()
 	a.calls[n] = c
-	a.owner.emit(Effect{Kind: CallLimit, Number: n, Reason: c.why, Call: &c.call})
+	a.owner.emit(Effect{Kind: CallLimit, Number: n, Reason: c.reason, Call: &c.call})
 }
 
 // limitAnswered notifies the waiters that a call has admitted, and continues the instance that has made it.
@@ -277,7 +277,7 @@ func (a *admission) limitAnswered(number uint64, got limit.AdmitReply, err error
 	c := a.calls[number]
 	delete(a.calls, number)
 	a.passOn(c.call.Limit, got, err)
-	switch c.why {
+	switch c.reason {
 	case EnterTurn:
 		a.turnEntered(c.turn, c, got, err)
 	case EnterStart:
@@ -376,7 +376,7 @@ func (c *limitCall) ask(in *instance, k history.Ticket) {
 func (a *admission) askCall(in *instance, c *limitCall) {
 	a.owner.met[CountLimitRepeats]++
 	in.limitRequests++
-	c.why, c.in = RepeatLimitRequest, in
+	c.reason, c.in = RepeatLimitRequest, in
 	a.admit(c)
 }
 

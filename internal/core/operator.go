@@ -274,7 +274,7 @@ func (o *operators) historyRead(in *instance, req outstanding, src record.Rewind
 	for _, c := range plan.Undone {
 		if out, ok := undo(in, began, c, r); ok {
 			rw.undone++
-			o.owner.outbox.publish(&outgoing{why: sendUndo, from: in, in: out})
+			o.owner.outbox.publish(&outgoing{reason: sendUndo, from: in, in: out})
 		}
 	}
 	if rw.undone == 0 {

@@ -120,7 +120,7 @@ func (o *outbox) startChildren(in *instance, t *turn) {
 // startChild publishes the start of a child of the execution that began with s.
 func (o *outbox) startChild(in *instance, s *history.Started, e *history.ChildScheduled) {
 	in.startsInFlight++
-	o.publish(&outgoing{why: sendStart, from: in, in: childStart(in.id, s, e), start: e})
+	o.publish(&outgoing{reason: sendStart, from: in, in: childStart(in.id, s, e), start: e})
 }
 
 func (o *outbox) minRepeatBackoff() time.Duration {
@@ -158,10 +158,10 @@ func (o *outbox) flushOutbox(in *instance) {
 // sendMessage publishes a message, or the start that must precede it.
 func (o *outbox) sendMessage(in *instance, m *pendingMessage) {
 	if m.before == nil {
-		o.publish(&outgoing{why: sendPending, from: in, in: m.in, message: m})
+		o.publish(&outgoing{reason: sendPending, from: in, in: m.in, message: m})
 		return
 	}
-	o.publish(&outgoing{why: sendStartBefore, from: in, in: *m.before, message: m})
+	o.publish(&outgoing{reason: sendStartBefore, from: in, in: *m.before, message: m})
 }
 
 // noteCancelled records the marks of the children that a turn has cancelled.
@@ -180,12 +180,12 @@ func (c *commits) noteCancelled(ms []*pendingMessage) {
 // reply notifies the parent that has sent a start that this instance is not its child, or how it has ended. The reply
 // may be lost: the parent repeats the start.
 func (o *outbox) reply(in *instance, msg message.OutInput) {
-	o.publish(&outgoing{why: sendReply, from: in, in: msg})
+	o.publish(&outgoing{reason: sendReply, from: in, in: msg})
 }
 
 // outgoing is an input in transit to another instance.
 type outgoing struct {
-	why     sendReason
+	reason  sendReason
 	from    *instance // the sender; it may have been parked or forgotten since
 	in      message.OutInput
 	message *pendingMessage         // for sendPending and sendStartBefore
@@ -229,7 +229,7 @@ func (o *outbox) messagePublished(number uint64, err error) {
 		o.publish(out)
 		return
 	}
-	switch out.why {
+	switch out.reason {
 	case sendPending:
 		o.acknowledged(out.from, out.message, err)
 	case sendStartBefore:

@@ -98,9 +98,9 @@ type Counts [Counters]float64
 
 // LimitCount is a count of a limit.
 type LimitCount struct {
-	What limitCounter
-	Why  string // failure code, for LimitRefused
-	N    float64
+	What   limitCounter
+	Reason string // failure code, for LimitRefused
+	N      float64
 }
 
 type limitCounter uint8

@@ -16,7 +16,7 @@ const maxReason = 1 << 10
 // Stall is the reason why an instance cannot take a turn. The store keeps it as JSON, by instance.
 type Stall struct {
 	Kind   stallKind `json:"kind"`
-	Reason string    `json:"why"`
+	Reason string    `json:"reason"`
 	Since  int64     `json:"since"` // Unix ms
 	Tries  int       `json:"tries"`
 	until  int64     // time of the next try, Unix ms
@@ -70,9 +70,9 @@ func ParseStall(encoded string) *Stall {
 }
 
 // stall suspends an instance until its next try, and records the reason. A forced purge or an urgent request in its inbox comes first.
-func (r *removals) stall(in *instance, kind stallKind, why string) {
+func (r *removals) stall(in *instance, kind stallKind, reason string) {
 	if kind == stallUnreadable {
-		r.wipeOr(in, &Stall{Kind: kind, Reason: why})
+		r.wipeOr(in, &Stall{Kind: kind, Reason: reason})
 		return
 	}
 	_, purge := in.forcedPurge()
@@ -80,24 +80,24 @@ func (r *removals) stall(in *instance, kind stallKind, why string) {
 	if purge != nil || urgent != nil || r.forced[in.id] {
 		delete(r.forced, in.id)
 		r.owner.unloadCode(in)
-		r.owner.inbox.search(in, outstanding{goal: toPurge, stall: &Stall{Kind: kind, Reason: why}}) // memory may hold only its head
+		r.owner.inbox.search(in, outstanding{goal: toPurge, stall: &Stall{Kind: kind, Reason: reason}}) // memory may hold only its head
 		return
 	}
-	r.deferInstance(in, kind, why)
+	r.deferInstance(in, kind, reason)
 }
 
 // deferInstance counts a try of a stalled instance, and suspends it until the next one.
-func (r *removals) deferInstance(in *instance, kind stallKind, why string) {
+func (r *removals) deferInstance(in *instance, kind stallKind, reason string) {
 	s := r.stalls[in.id]
 	if s == nil || s.Kind != kind {
 		s = &Stall{Kind: kind, Since: r.owner.clock.now()}
 		r.stalls[in.id] = s
 		r.owner.met[CountStalls]++
-		r.owner.log.Warn("instance stalled", "instance", in.id, "kind", kind, "why", why)
-		r.owner.commits.publishChange(in, message.Change{Status: string(in.status()), Stalled: text.Shorten(why, maxReason)}, s.Since)
+		r.owner.log.Warn("instance stalled", "instance", in.id, "kind", kind, "reason", reason)
+		r.owner.commits.publishChange(in, message.Change{Status: string(in.status()), Stalled: text.Shorten(reason, maxReason)}, s.Since)
 	}
 	pause := min(FirstPause<<min(s.Tries, 6), lastPause)
-	s.Reason, s.Tries, s.until = why, s.Tries+1, r.owner.clock.now()+pause.Milliseconds()
+	s.Reason, s.Tries, s.until = reason, s.Tries+1, r.owner.clock.now()+pause.Milliseconds()
 	r.suspend(in, s, nil)
 }
 

@@ -36,7 +36,7 @@ func (a *admission) rejectionFailure(name string, why limit.Kind, until int64) h
 			f.Message += "; there is room again at " + time.UnixMilli(until).UTC().Format(time.RFC3339Nano)
 		}
 	}
-	a.owner.countLimit(limit.Action(name), LimitCount{What: LimitRefused, Why: f.Code, N: 1})
+	a.owner.countLimit(limit.Action(name), LimitCount{What: LimitRefused, Reason: f.Code, N: 1})
 	return f
 }
 
@@ -76,7 +76,7 @@ func (a *admission) enterStart(in *instance, declared history.Declared) {
 	g := newLimit(s.Name, s.Payload, limit.StartTicket(in.id, s.Origin), f, s)
 	a.owner.to(in, admittingStart)
 	a.admit(&limitCall{
-		why: EnterStart, in: in, entries: []entry{{event: 1, limit: g}},
+		reason: EnterStart, in: in, entries: []entry{{event: 1, limit: g}},
 		call: limit.AdmitRequest{Limit: g.Name, InForce: f, Enter: []limit.Entry{{Member: Member(in.id, 1, &history.State{Started: s}, g)}}},
 	})
 }

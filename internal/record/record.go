@@ -133,7 +133,7 @@ type Refusal struct {
 	Instance string `json:"instance"`
 	Seq      uint64 `json:"seq"` // in the inputs stream
 	At       int64  `json:"at"`  // Unix ms
-	Reason   string `json:"why"`
+	Reason   string `json:"reason"`
 }
 
 // The errors of scripts.

@@ -152,7 +152,7 @@ func NewMetrics(reg prometheus.Registerer, namespace string, partitions int, orc
 		},
 		limitMetrics: limitMetrics{
 			waited:       byAction("waited_total", "Activities and starts that had to wait at a limit."),
-			refusedAt:    byAction("rejected_total", "Activities and starts that a limit rejected.", "why"),
+			refusedAt:    byAction("rejected_total", "Activities and starts that a limit rejected.", "reason"),
 			deadlocks:    byAction("deadlocks_total", "Times that a limit was found deadlocked."),
 			limitWaiting: r.gauges("limit", "waiting", "Waiters of the limits that this process owns.", "action"),
 			limitHolding: r.gauges("limit", "active", "Slots in use of the limits that this process owns.", "action"),
@@ -340,7 +340,7 @@ func (m *Metrics) countLimit(action string, c core.LimitCount) {
 	case core.LimitWaited:
 		m.waited.WithLabelValues(action).Add(c.N)
 	case core.LimitRefused:
-		m.refusedAt.WithLabelValues(action, c.Why).Add(c.N)
+		m.refusedAt.WithLabelValues(action, c.Reason).Add(c.N)
 	case core.LimitDeadlocked:
 		m.deadlocks.WithLabelValues(action).Add(c.N)
 	case core.LimitWaiting:

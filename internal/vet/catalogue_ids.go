@@ -3,7 +3,7 @@ package vet
 // identifiers lists packages that generate ids. Most of them use a reader or a clock in a variable, which an analysis of their code would
 // not find.
 func identifiers() []entry {
-	h := hazard{kind: kindRandom, why: "returns another id at every replay", instead: "use pawl.NewID(ctx), or pawl.SideEffect for an id of this kind"}
+	h := hazard{kind: kindRandom, reason: "returns another id at every replay", instead: "use pawl.NewID(ctx), or pawl.SideEffect for an id of this kind"}
 	return []entry{
 		{"github.com/google/uuid", "New NewString NewRandom NewUUID NewV6 NewV7 NewDCE*", h},
 		{"github.com/gofrs/uuid", "NewV3 NewV5 *.NewV3 *.NewV5", hazard{kind: free}}, // computed from their arguments

@@ -9,12 +9,12 @@ func clocks() []entry {
 		zone  = "is another zone on another machine"
 	)
 	return []entry{
-		{"time", "Now", hazard{kind: kindTime, why: again, instead: "use pawl.Now(ctx)"}},
-		{"time", "Since Until", hazard{kind: kindTime, why: again, instead: "subtract from or with pawl.Now(ctx)"}},
-		{"time", "Sleep", hazard{kind: kindTime, why: block, instead: "use pawl.Sleep(ctx, d)"}},
-		{"time", "After Tick NewTimer NewTicker AfterFunc", hazard{kind: kindTime, why: block, instead: "use pawl.After(ctx, d), in a Select if need be"}},
-		{"time", "Local Time.Local", hazard{kind: kindTime, why: zone, instead: "use time.UTC or a location that is named"}},
-		{"context", "WithTimeout* WithDeadline*", hazard{kind: kindTime, why: block, instead: "use pawl.After(ctx, d) in a Select, or pawl.Within(d) at the call"}},
+		{"time", "Now", hazard{kind: kindTime, reason: again, instead: "use pawl.Now(ctx)"}},
+		{"time", "Since Until", hazard{kind: kindTime, reason: again, instead: "subtract from or with pawl.Now(ctx)"}},
+		{"time", "Sleep", hazard{kind: kindTime, reason: block, instead: "use pawl.Sleep(ctx, d)"}},
+		{"time", "After Tick NewTimer NewTicker AfterFunc", hazard{kind: kindTime, reason: block, instead: "use pawl.After(ctx, d), in a Select if need be"}},
+		{"time", "Local Time.Local", hazard{kind: kindTime, reason: zone, instead: "use time.UTC or a location that is named"}},
+		{"context", "WithTimeout* WithDeadline*", hazard{kind: kindTime, reason: block, instead: "use pawl.After(ctx, d) in a Select, or pawl.Within(d) at the call"}},
 	}
 }
 
@@ -28,15 +28,15 @@ func randomness() []entry {
 	)
 	return []entry{
 		{"math/rand", "New NewSource NewPCG NewChaCha8 NewZipf Rand.* Zipf.* PCG.* ChaCha8.* Source.* Source64.*", hazard{kind: free}},
-		{"math/rand", "*", hazard{kind: kindRandom, why: again, instead: rand}},
-		{"crypto/rand", "*", hazard{kind: kindRandom, why: again, instead: "use pawl.NewID(ctx) or pawl.Rand(ctx), or, for a secret, an activity"}},
-		{"crypto/ecdsa", "GenerateKey", hazard{kind: kindRandom, why: keys, instead: work}},
-		{"crypto/ed25519", "GenerateKey", hazard{kind: kindRandom, why: keys, instead: work}},
-		{"crypto/rsa", "Generate*", hazard{kind: kindRandom, why: keys, instead: work}},
-		{"crypto/ecdh", "Curve.GenerateKey", hazard{kind: kindRandom, why: keys, instead: work}},
-		{"crypto/mlkem", "Generate* *.Encapsulate", hazard{kind: kindRandom, why: keys, instead: work}},
-		{"hash/maphash", "MakeSeed Hash.*", hazard{kind: kindRandom, why: seed, instead: "use hash/fnv or crypto/sha256"}},
-		{"reflect", "Value.MapKeys Value.MapRange", hazard{kind: kindMap, why: "has another order at every replay", instead: "sort the keys first", confined: true}},
+		{"math/rand", "*", hazard{kind: kindRandom, reason: again, instead: rand}},
+		{"crypto/rand", "*", hazard{kind: kindRandom, reason: again, instead: "use pawl.NewID(ctx) or pawl.Rand(ctx), or, for a secret, an activity"}},
+		{"crypto/ecdsa", "GenerateKey", hazard{kind: kindRandom, reason: keys, instead: work}},
+		{"crypto/ed25519", "GenerateKey", hazard{kind: kindRandom, reason: keys, instead: work}},
+		{"crypto/rsa", "Generate*", hazard{kind: kindRandom, reason: keys, instead: work}},
+		{"crypto/ecdh", "Curve.GenerateKey", hazard{kind: kindRandom, reason: keys, instead: work}},
+		{"crypto/mlkem", "Generate* *.Encapsulate", hazard{kind: kindRandom, reason: keys, instead: work}},
+		{"hash/maphash", "MakeSeed Hash.*", hazard{kind: kindRandom, reason: seed, instead: "use hash/fnv or crypto/sha256"}},
+		{"reflect", "Value.MapKeys Value.MapRange", hazard{kind: kindMap, reason: "has another order at every replay", instead: "sort the keys first", confined: true}},
 	}
 }
 
@@ -50,21 +50,21 @@ func guards() []entry {
 		await  = "wait for futures (pawl.All, pawl.Any, pawl.Select) or with pawl.Await"
 	)
 	return []entry{
-		{"sync", "WaitGroup.Go", hazard{kind: kindGo, why: goWhy, instead: goInstead}},
-		{"sync", "WaitGroup.Wait Cond.Wait", hazard{kind: kindSync, why: waits, instead: await}},
-		{"sync", "*", hazard{kind: kindSync, why: shared, instead: alone, confined: true}},
-		{"sync/atomic", "*", hazard{kind: kindSync, why: shared, instead: alone, confined: true}},
+		{"sync", "WaitGroup.Go", hazard{kind: kindGo, reason: goReason, instead: goInstead}},
+		{"sync", "WaitGroup.Wait Cond.Wait", hazard{kind: kindSync, reason: waits, instead: await}},
+		{"sync", "*", hazard{kind: kindSync, reason: shared, instead: alone, confined: true}},
+		{"sync/atomic", "*", hazard{kind: kindSync, reason: shared, instead: alone, confined: true}},
 		{"context", "Background TODO", hazard{
-			kind: kindContext, why: "is for calls that do I/O, which is repeated at every replay",
+			kind: kindContext, reason: "is for calls that do I/O, which is repeated at every replay",
 			instead: "do it in an activity, which has a context of its own", confined: true,
 		}},
-		{"context", "AfterFunc", hazard{kind: kindGo, why: goWhy, instead: goInstead}},
+		{"context", "AfterFunc", hazard{kind: kindGo, reason: goReason, instead: goInstead}},
 	}
 }
 
 // Texts about the go statement and functions that replace it.
 const (
-	goWhy     = "runs in an order that no history records"
+	goReason  = "runs in an order that no history records"
 	goInstead = "use pawl.Go or pawl.Map"
 )
 
@@ -77,11 +77,11 @@ func world() []entry {
 		input  = "pass the value in the orchestration's input, or record it with pawl.SideEffect"
 		logger = "use pawl.Logger(ctx), which is silent during replay"
 	)
-	io := func(why, instead string) hazard { return hazard{kind: kindIO, why: why, instead: instead} }
-	note := hazard{kind: kindIO, why: prints, instead: logger, confined: true}
+	io := func(reason, instead string) hazard { return hazard{kind: kindIO, reason: reason, instead: instead} }
+	note := hazard{kind: kindIO, reason: prints, instead: logger, confined: true}
 	return []entry{
 		{"os", "Is* Expand NewSyscallError FileMode.* PathError.* LinkError.* SyscallError.* Err* ModePerm", hazard{kind: free}},
-		{"os", "Exit", hazard{kind: kindRuntime, why: "ends the process at every replay", instead: "return an error"}},
+		{"os", "Exit", hazard{kind: kindRuntime, reason: "ends the process at every replay", instead: "return an error"}},
 		{"os", "Getenv LookupEnv Environ Args ExpandEnv Hostname Getpid Getwd", io(reads, input)},
 		{"os", "*", io(reads, act)},
 		{"os/exec", "Error.* ExitError.* Err*", hazard{kind: free}},
@@ -107,7 +107,7 @@ func world() []entry {
 		{"crypto/x509", "SystemCertPool", io(reads, act)},
 		{"database/sql", "DB.* Tx.* Conn.* Stmt.* Rows.* Row.* Open*", io(blocks, act)},
 		{"database/sql/driver", "*", io(blocks, act)},
-		{"log", "Fatal* Logger.Fatal*", hazard{kind: kindRuntime, why: "ends the process at every replay", instead: "return an error"}},
+		{"log", "Fatal* Logger.Fatal*", hazard{kind: kindRuntime, reason: "ends the process at every replay", instead: "return an error"}},
 		{"log", "Print* Panic* Output Logger.Print* Logger.Panic* Logger.Output", note},
 		{"log/slog", "Debug* Info* Warn* Error* Log LogAttrs Default", note},
 		{"log/syslog", "*", io(blocks, act)},
@@ -120,15 +120,15 @@ func machine() []entry {
 	const differs = "differs from process to process"
 	return []entry{
 		{"runtime", "LockOSThread", hazard{
-			kind: kindRuntime, why: "locks the coroutine to a thread, which the runtime cannot undo when it parks the instance", instead: "do it in an activity",
+			kind: kindRuntime, reason: "locks the coroutine to a thread, which the runtime cannot undo when it parks the instance", instead: "do it in an activity",
 		}},
-		{"runtime", "Goexit", hazard{kind: kindRuntime, why: "ends the turn instead of the function", instead: "return"}},
+		{"runtime", "Goexit", hazard{kind: kindRuntime, reason: "ends the turn instead of the function", instead: "return"}},
 		{"runtime", "NumCPU GOMAXPROCS NumGoroutine NumCgoCall ReadMemStats GC", hazard{
-			kind: kindRuntime, why: differs, instead: "pass the number in the orchestration's input, or record it with pawl.SideEffect",
+			kind: kindRuntime, reason: differs, instead: "pass the number in the orchestration's input, or record it with pawl.SideEffect",
 		}},
 		{"runtime/debug", "SetPanicOnFault", hazard{
-			kind: kindRuntime, why: "stays set on a goroutine of the runtime", instead: "do it in an activity",
+			kind: kindRuntime, reason: "stays set on a goroutine of the runtime", instead: "do it in an activity",
 		}},
-		{"runtime/debug", "Set* FreeOSMemory ReadGCStats", hazard{kind: kindRuntime, why: "changes the whole process at every replay", instead: "do it where the process starts"}},
+		{"runtime/debug", "Set* FreeOSMemory ReadGCStats", hazard{kind: kindRuntime, reason: "changes the whole process at every replay", instead: "do it where the process starts"}},
 	}
 }

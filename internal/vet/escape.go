@@ -12,7 +12,7 @@ func (s *scanner) escape(pos token.Pos, what string) {
 
 func escape(what string) hazard {
 	return hazard{
-		kind: kindEscape, what: what, why: "is valid only in the run of the function that it was passed to",
+		kind: kindEscape, what: what, reason: "is valid only in the run of the function that it was passed to",
 		instead: "pass it as an argument",
 	}
 }

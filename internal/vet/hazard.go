@@ -32,7 +32,7 @@ func kinds() []kind {
 type hazard struct {
 	kind    kind
 	what    string // the subject of the message, such as "time.Now" or "a go statement"
-	why     string // the predicate, such as "returns another time at every replay"
+	reason  string // the predicate, such as "returns another time at every replay"
 	instead string // the advice, such as "use pawl.Now(ctx)"
 	// confined hazards are reported in the package in which they occur, also when reached through its functions, but not in packages that
 	// import it.
@@ -41,5 +41,5 @@ type hazard struct {
 
 // here returns the message for a finding at the hazard itself.
 func (h hazard) here() string {
-	return fmt.Sprintf("%s %s; %s [%s]", h.what, h.why, h.instead, h.kind)
+	return fmt.Sprintf("%s %s; %s [%s]", h.what, h.reason, h.instead, h.kind)
 }

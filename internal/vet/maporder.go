@@ -31,7 +31,7 @@ func (s *scanner) loop(n *ast.RangeStmt, stack []ast.Node) {
 		return
 	}
 	s.add(n.Pos(), hazard{
-		kind: kindMap, what: "a loop over a map", why: "has another order at every replay",
+		kind: kindMap, what: "a loop over a map", reason: "has another order at every replay",
 		instead: "range over slices.Sorted(maps.Keys(m))",
 	})
 }

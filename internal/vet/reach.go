@@ -20,7 +20,7 @@ type Reaches struct {
 type Path struct {
 	Kind    string
 	What    string   // the hazard, such as "time.Now"
-	Why     string   // the reason, as a predicate
+	Reason  string   // the reason, as a predicate
 	Instead string   // what to use instead
 	Where   string   // its place, such as "clock.go:31"
 	Via     []string // the functions between the one with the fact and the hazard
@@ -51,7 +51,7 @@ func (r route) through(fn *types.Func) string {
 	if len(r.via) > 0 {
 		via = " via " + strings.Join(r.via, " → ")
 	}
-	return fmt.Sprintf("%s reaches %s (%s)%s, which %s; %s [%s]", label(fn), r.what, r.where, via, r.why, r.instead, r.kind)
+	return fmt.Sprintf("%s reaches %s (%s)%s, which %s; %s [%s]", label(fn), r.what, r.where, via, r.reason, r.instead, r.kind)
 }
 
 // target identifies routes for comparison: a confined route must not hide one that is exported.
@@ -126,7 +126,7 @@ func (p *pkg) routes(c call) []route {
 	}
 	routes := make([]route, len(fact.Paths))
 	for i, f := range fact.Paths {
-		routes[i] = route{hazard{kind: kind(f.Kind), what: f.What, why: f.Why, instead: f.Instead}, f.Where, f.Via}
+		routes[i] = route{hazard{kind: kind(f.Kind), what: f.What, reason: f.Reason, instead: f.Instead}, f.Where, f.Via}
 	}
 	return c.filter(routes)
 }
@@ -145,7 +145,7 @@ func (p *pkg) export() {
 		var fact Reaches
 		for _, r := range u.reach.ordered() {
 			if !r.confined {
-				fact.Paths = append(fact.Paths, Path{string(r.kind), r.what, r.why, r.instead, r.where, r.via})
+				fact.Paths = append(fact.Paths, Path{string(r.kind), r.what, r.reason, r.instead, r.where, r.via})
 			}
 		}
 		if len(fact.Paths) > 0 {

@@ -75,7 +75,7 @@ func (s *scanner) visit(n ast.Node, stack []ast.Node) bool {
 			return false // scanned as a separate unit
 		}
 	case *ast.GoStmt:
-		s.add(n.Pos(), hazard{kind: kindGo, what: "a go statement", why: goWhy, instead: goInstead})
+		s.add(n.Pos(), hazard{kind: kindGo, what: "a go statement", reason: goReason, instead: goInstead})
 		s.contextIn(n.Call, "on another goroutine")
 	case *ast.SelectStmt:
 		s.channel(n.Pos(), "a select statement")
@@ -171,7 +171,7 @@ func (s *scanner) exempt(n ast.Node, stack []ast.Node) bool {
 
 func (s *scanner) channel(pos token.Pos, what string) {
 	s.add(pos, hazard{
-		kind: kindChannel, what: what, why: "depends on other goroutines, which no history records, and may block the turn",
+		kind: kindChannel, what: what, reason: "depends on other goroutines, which no history records, and may block the turn",
 		instead: "wait for futures (pawl.Select, pawl.Any), for an event, or with pawl.Await",
 	})
 }
@@ -212,7 +212,7 @@ func (s *scanner) call(c *ast.CallExpr, stack []ast.Node) {
 	}
 	if iterates(fn) && !s.orderFree(c, stack) {
 		s.add(c.Pos(), hazard{
-			kind: kindMap, what: "maps." + fn.Name(), why: "has another order at every replay",
+			kind: kindMap, what: "maps." + fn.Name(), reason: "has another order at every replay",
 			instead: "use slices.Sorted(maps.Keys(m))",
 		})
 	}
@@ -244,7 +244,7 @@ func (s *scanner) global(lhs ast.Expr, stack []ast.Node) {
 	}
 	s.add(lhs.Pos(), hazard{
 		kind: kindGlobal, what: "a write to " + v.Pkg().Name() + "." + v.Name(),
-		why:     "is repeated at every replay, and visible to every other instance in the process",
+		reason:  "is repeated at every replay, and visible to every other instance in the process",
 		instead: "use a local variable, or an activity that stores it",
 	})
 }

@@ -80,7 +80,7 @@ func (b *placed) fill(instances, n int) {
 		pipe.ZAdd(ctx, p.Orchestrations(), redis.Z{Member: fmt.Sprint("o", i%3)})
 		pipe.ZAdd(ctx, p.Numbers("size"), redis.Z{Score: float64(i), Member: id})
 		pipe.HSet(ctx, p.Stalled(), id, "code")
-		pipe.LPush(ctx, p.Refused(), fmt.Sprintf(`{"instance":%q,"seq":%d,"at":1,"why":"x"}`, id, i))
+		pipe.LPush(ctx, p.Refused(), fmt.Sprintf(`{"instance":%q,"seq":%d,"at":1,"reason":"x"}`, id, i))
 		limit := fmt.Sprint("limit/", i)
 		pipe.ZAdd(ctx, b.space.Part(queue.PartitionOf(limit, n)).Limits(), redis.Z{Score: score, Member: limit})
 	}
