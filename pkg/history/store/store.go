@@ -105,7 +105,7 @@ func New(run *redisx.Runner, space redisx.Space) *Store {
 			"token instance head new_head wakeup new_incarnation max_unread# max_bytes# due applied | pop* event* create(effect proof claim)* field* prepend* move(score member)* answer(update body)* moved# dropped# prune# release*"),
 		reconcile: redisx.NewScript("reconcile", "", reconcileLua,
 			"partition wakeups record inbox stalled stalled_set | key*",
-			"token instance head wakeup hold reason max_claims# published | lease(effect proof)*"),
+			"token instance head wakeup deferral reason max_claims# published | lease(effect proof)*"),
 		due: redisx.NewScript("due", "", dueLua,
 			"partition wakeups limits",
 			"token max#"),
