@@ -25,7 +25,7 @@ var (
 func count(ctx *pawl.Context, t tally) (_ *tally, err error) {
 	defer func() {
 		if err != nil {
-			panic("compensated for going on")
+			panic("compensated although it continues")
 		}
 	}()
 	for range 2 {
@@ -111,7 +111,7 @@ func TestCancelledInstanceDoesNotContinueAsNew(t *testing.T) {
 	for _, early := range []bool{true, false} {
 		d := replaytest.New(t, author.Program(counter.Do(func(ctx *pawl.Context, in tally) (*tally, error) {
 			if early {
-				return goOn(ctx, in)
+				return continueOnce(ctx, in)
 			}
 			_, err := moved.Receive(ctx)
 			if !errors.Is(err, context.Canceled) {
@@ -137,8 +137,8 @@ func TestCancelledInstanceDoesNotContinueAsNew(t *testing.T) {
 	}
 }
 
-// goOn continues as new once.
-func goOn(ctx *pawl.Context, in tally) (*tally, error) {
+// continueOnce continues as new once.
+func continueOnce(ctx *pawl.Context, in tally) (*tally, error) {
 	defer func() { _, _ = moved.Receive(pawl.Detach(ctx)) }()
 	return counter.ContinueAsNew(ctx, in)
 }

@@ -97,7 +97,7 @@ func TestDetachedWorkIsBoundedAsAWhole(t *testing.T) {
 	env.Script(echo, pawltest.Succeed().After(4*time.Minute), pawltest.Never())
 	env.Blocked().Cancel("Ada", "")
 	_, err := pawltest.Run(env, probe, 0)
-	const want = "cancelled: scope-ended: detached work went on for longer than 10m0s"
+	const want = "cancelled: scope-ended: detached work ran for longer than 10m0s"
 	if err == nil || err.Error() != want+"\n"+want || env.Now().Minute() != 10 {
 		t.Errorf("%v at %s", err, env.Now())
 	}

@@ -26,7 +26,7 @@ func (e *world) run(start *message.OutInput) {
 	e.drive(func() {
 		for !e.ended(e.setup.id) && e.endless == nil {
 			if !e.next(math.MaxInt64, true) {
-				e.failStuck()
+				e.failStalled()
 			}
 		}
 		for e.endless == nil && e.next(e.part.Now, false) { // finish what is due at this instant
@@ -166,9 +166,9 @@ func (e *world) describeMissingCode(id string, stall *core.Stall) string {
 	return text
 }
 
-// failStuck fails the test because its instance waits for something that never happens, and prints the histories of the first live
+// failStalled fails the test because its instance waits for something that never happens, and prints the histories of the first live
 // instances.
-func (e *world) failStuck() {
+func (e *world) failStalled() {
 	e.tb.Helper()
 	const maxShown = 5
 	var text strings.Builder

@@ -145,9 +145,9 @@ func TestListHasColumnsForVersionsAndFailuresOnlyIfARowHasOne(t *testing.T) {
 	rows := []client.Summary{{Instance: "a", Orchestration: "race", Status: "running"}, {Instance: "b", Orchestration: "race", Version: "2", Status: "completed", Ended: time.UnixMilli(1)}}
 	failed := client.Summary{Instance: "c", Orchestration: "race", Status: "failed", Ended: time.UnixMilli(1), Code: "no-hare"}
 	plain := client.Summary{Instance: "d", Orchestration: "race", Status: "failed", Ended: time.UnixMilli(1), Error: "no hare\n" + strings.Repeat("x", 100)}
-	stuck := client.Summary{Instance: "e", Orchestration: "race", Status: "running", Stalled: "blocked: 5 s"}
+	stalled := client.Summary{Instance: "e", Orchestration: "race", Status: "running", Stalled: "blocked: 5 s"}
 	for want, rows := range map[string][]client.Summary{
-		"INSTANCE  ORCHESTRATION  STATUS   STARTED (UTC)  RAN  EVENTS  PROBLEM\n" + "e         race           running                              stalled: blocked: 5 s\n": {stuck},
+		"INSTANCE  ORCHESTRATION  STATUS   STARTED (UTC)  RAN  EVENTS  PROBLEM\n" + "e         race           running                              stalled: blocked: 5 s\n": {stalled},
 		"INSTANCE  ORCHESTRATION  STATUS   STARTED (UTC)  RAN  EVENTS\na         race           running\n":                                                                  rows[:1],
 		"INSTANCE  ORCHESTRATION  VERSION  STATUS     STARTED (UTC)  RAN  EVENTS\n" +
 			"a         race                    running\n" + "b         race           2        completed                           0\n": rows,

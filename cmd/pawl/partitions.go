@@ -87,7 +87,7 @@ func (c *partitionsResizeCmd) show(s streams, r resize.Result) error {
 	text := fmt.Sprintf("%d to %d partitions: %s (%s) %s", r.From, r.To, diagnose.Counted(int(r.Instances), "instance"), diagnose.Counted(int(r.Keys), "key"), verb)
 	switch {
 	case c.DryRun && r.Phase != "":
-		text += "; a change is under way, phase " + r.Phase
+		text += "; a change is in progress, phase " + r.Phase
 	case !c.DryRun:
 		text += ", " + diagnose.Counted(int(r.Inputs), "input") + " read"
 	}

@@ -75,16 +75,16 @@ func serve(nc *nats.Conn, subject string, answer func(request string) any) error
 	return err
 }
 
-// ask sends a request that a member serves, and decodes the answer.
-func ask[T any](ctx context.Context, d *driver, subject, request string) (answer T, err error) {
+// request sends a request that a member serves, and decodes the answer.
+func request[T any](ctx context.Context, d *driver, subject, body string) (answer T, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	m, err := d.nc.RequestWithContext(ctx, subject, []byte(request))
+	m, err := d.nc.RequestWithContext(ctx, subject, []byte(body))
 	if err == nil {
 		err = json.Unmarshal(m.Data, &answer)
 	}
 	if err != nil {
-		err = fmt.Errorf("request %s %s: %w", subject, request, err)
+		err = fmt.Errorf("request %s %s: %w", subject, body, err)
 	}
 	return answer, err
 }

@@ -148,5 +148,5 @@ func (c *canceller) latencies(ctx context.Context, id string, at []time.Time) ([
 
 // goroutines returns the number of goroutines of the worker.
 func (c *canceller) goroutines(ctx context.Context) (int, error) {
-	return ask[int](ctx, c.driver, goroutinesSubject, "")
+	return request[int](ctx, c.driver, goroutinesSubject, "")
 }

@@ -227,7 +227,7 @@ func (c *memberProgram) floorWorker(ctx context.Context) (err error) {
 	defer conn.Close()
 	run := redisx.NewRunner(rdb)
 	defer run.Close()
-	w := &floorTasks{conn: conn, leases: lease.New(run, redisx.NewSpace(c.Namespace.Namespace)), rung: make(chan struct{}, 1), pending: make(map[int][]message.Doorbell)}
+	w := &floorTasks{conn: conn, leases: lease.New(run, redisx.NewSpace(c.Namespace.Namespace)), wake: make(chan struct{}, 1), pending: make(map[int][]message.Doorbell)}
 	if w.puller, err = conn.Pull(ctx, floorQueue); err != nil {
 		return err
 	}
@@ -237,8 +237,8 @@ func (c *memberProgram) floorWorker(ctx context.Context) (err error) {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-w.rung:
-			w.ring()
+		case <-w.wake:
+			w.sendDoorbells()
 		case d := <-w.puller.Tasks():
 			w.take(d)
 		}
@@ -250,7 +250,7 @@ type floorTasks struct {
 	leases *lease.Leases
 	puller *queue.Puller
 	claims int
-	rung   chan struct{}
+	wake   chan struct{}
 
 	mu      sync.Mutex
 	pending map[int][]message.Doorbell // by partition
@@ -274,14 +274,14 @@ func (w *floorTasks) take(d *queue.Delivery) {
 			w.pending[claim.Part] = append(w.pending[claim.Part], message.Doorbell{Instance: t.Instance, Effect: t.Effect, Element: a.Element.Encode(), Proof: a.Proof})
 			w.mu.Unlock()
 			select {
-			case w.rung <- struct{}{}:
+			case w.wake <- struct{}{}:
 			default:
 			}
 		})
 	})
 }
 
-func (w *floorTasks) ring() {
+func (w *floorTasks) sendDoorbells() {
 	w.mu.Lock()
 	now := w.pending
 	w.pending = make(map[int][]message.Doorbell, len(now))

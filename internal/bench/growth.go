@@ -164,7 +164,7 @@ func (r *run) idle(ctx context.Context, f *fleet, d *driver) (err error) {
 			redisBytes, err = usedMemory(ctx, f.rdb)
 		}
 		if err == nil {
-			memory, err = ask[float64](ctx, d, memorySubject, "") // of the orchestrator
+			memory, err = request[float64](ctx, d, memorySubject, "") // of the orchestrator
 		}
 		return redisBytes, memory, err
 	}

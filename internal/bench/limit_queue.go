@@ -32,7 +32,7 @@ type limitBench struct {
 
 // barrier opens, closes or reads the barrier of the worker, and returns its counts.
 func (g *limitBench) barrier(ctx context.Context, op string) (passed, error) {
-	return ask[passed](ctx, g.driver, barrierSubject, op)
+	return request[passed](ctx, g.driver, barrierSubject, op)
 }
 
 // fill closes the barrier, and starts as many activities as the limit admits and n waiters.

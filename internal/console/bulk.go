@@ -225,14 +225,14 @@ func (b *bulk) confirm(q *request, problem *apiError) (view, error) {
 
 // count adds the number of affected instances to the confirmation page of a batch.
 func (b *bulk) count(q *request, c *confirmData) error {
-	asked := map[string]any{"dry_run": true}
+	request := map[string]any{"dry_run": true}
 	for _, f := range b.fields { // required fields do not change the count, and are entered later
 		if f.Required {
-			asked[f.Name] = map[string]any{"to": 1, "event": "any"}[f.Name]
+			request[f.Name] = map[string]any{"to": 1, "event": "any"}[f.Name]
 		}
 	}
 	var n api.BatchCount
-	if err := q.call(http.MethodPost, "/batches", nil, b.request(asked), &n); err != nil {
+	if err := q.call(http.MethodPost, "/batches", nil, b.request(request), &n); err != nil {
 		return err
 	}
 	if n.Count == 0 {

@@ -211,10 +211,10 @@ func (q *request) failures(d *homeData, since time.Time) error {
 type workers struct {
 	jobs *jobs
 
-	mu     sync.Mutex
-	all    []client.WorkerInfo
-	at     time.Time // time of the answers; zero: never requested
-	asking bool
+	mu         sync.Mutex
+	all        []client.WorkerInfo
+	at         time.Time // time of the answers; zero: never requested
+	refreshing bool
 }
 
 // latest returns the answers of the last minute, whether there are any, and whether newer ones will follow. Answers older
@@ -223,21 +223,21 @@ func (w *workers) latest(cl *client.Client) (all []client.WorkerInfo, known, lat
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	age := time.Since(w.at)
-	if age > workersFresh && !w.asking {
-		w.asking = true
-		w.jobs.run(func(ctx context.Context) { w.ask(ctx, cl) })
+	if age > workersFresh && !w.refreshing {
+		w.refreshing = true
+		w.jobs.run(func(ctx context.Context) { w.refresh(ctx, cl) })
 	}
 	if age > workersKept {
 		return nil, false, true
 	}
-	return w.all, true, w.asking
+	return w.all, true, w.refreshing
 }
 
-func (w *workers) ask(ctx context.Context, cl *client.Client) {
+func (w *workers) refresh(ctx context.Context, cl *client.Client) {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
 	all, _ := cl.Workers(ctx) // an error means no connection, and thus no workers
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.all, w.at, w.asking = all, time.Now(), false
+	w.all, w.at, w.refreshing = all, time.Now(), false
 }

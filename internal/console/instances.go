@@ -98,9 +98,9 @@ func listInstances(q *request) (view, error) {
 	if q.FormValue("order") == oldest {
 		d.Order = oldest
 	}
-	asked := url.Values{"limit": {listRows}, "where": {d.Where}, "order": {d.Order}}
+	params := url.Values{"limit": {listRows}, "where": {d.Where}, "order": {d.Order}}
 	if cursor := q.FormValue("cursor"); cursor != "" {
-		asked.Set("cursor", cursor)
+		params.Set("cursor", cursor)
 		d.First = d.at(d.Where, "")
 	}
 	v := view{template: "instances", title: cmp.Or(d.Name, "Instances"), section: "instances"}
@@ -108,7 +108,7 @@ func listInstances(q *request) (view, error) {
 	if bad != nil {
 		d.Problem, v.status = bad.Error(), http.StatusBadRequest
 	} else {
-		if err := q.call(http.MethodGet, "/instances", asked, nil, &d.Instances); err != nil {
+		if err := q.call(http.MethodGet, "/instances", params, nil, &d.Instances); err != nil {
 			return view{}, err
 		}
 		if d.Next != "" {

@@ -142,7 +142,7 @@ func (t *turn) takeReleased() {
 	t.tickets = append(t.tickets, released...)
 	for _, k := range released {
 		if k.Limit.Retain {
-			t.forgone = append(t.forgone, k.ID)
+			t.released = append(t.released, k.ID)
 		}
 	}
 }
@@ -358,22 +358,22 @@ func (a *admission) repeatLimitRequests(in *instance) {
 			c.call.InForce, _ = a.policies.Resolve(limit.Action(k.Limit.Name), k.Limit.Declared)
 			c.call.InForce.Version = 0 // in case the limit has lost its policy, too
 		}
-		c.ask(in, k)
+		c.repeat(in, k)
 	}
 	for _, c := range calls.all {
-		a.askCall(in, c)
+		a.repeatCall(in, c)
 	}
 }
 
-// ask adds a ticket that is requested again.
-func (c *limitCall) ask(in *instance, k history.Ticket) {
+// repeat adds a ticket that is requested again.
+func (c *limitCall) repeat(in *instance, k history.Ticket) {
 	m := Member(in.id, k.Event, in.state, k.Limit)
 	c.call.Enter = append(c.call.Enter, limit.Entry{Member: m, Active: !k.Waiting})
 	c.since = append(c.since, k.Limit.WaitingSince)
 }
 
-// askCall sends a call that requests tickets of the instance again.
-func (a *admission) askCall(in *instance, c *limitCall) {
+// repeatCall sends a call that requests tickets of the instance again.
+func (a *admission) repeatCall(in *instance, c *limitCall) {
 	a.owner.met[CountLimitRepeats]++
 	in.limitRequests++
 	c.reason, c.in = RepeatLimitRequest, in

@@ -83,7 +83,7 @@ func (c *commits) commit(in *instance, t *turn) {
 		w.Reindex(in.rec)
 		if !t.imported {
 			w.Create, w.Delete = t.leases()
-			w.Retain, w.Release = t.keeps(), t.forgone
+			w.Retain, w.Release = t.keeps(), t.released
 		}
 		if w.Record.Status.Ended() {
 			w.Wakeup = sooner(w.Wakeup, c.owner.schedule.notBefore(c.owner.removals.keptUntil(w.Record)))

@@ -44,16 +44,16 @@ const (
 
 // horizon is the time, by the stream's clock, up to which the owner has received all inputs of its partition.
 type horizon struct {
-	applied history.Position  // inputs up to here have been ingested, and their results handled
-	end     history.Position  // end of the stream at the last answer that was reached: the partition has no input from applied to here
-	reached int64             // Unix ms by the stream's clock: every input acknowledged before has been ingested and is known
-	began   int64             // the first horizon reached by a read: all inputs accepted before the tenure are known; 0: not yet
-	asking  bool              // a read is outstanding or scheduled
-	failed  bool              // the last read failed
-	asked   time.Time         // when the last answer was handled
-	leader  time.Time         // the time of the stream's leader in that answer
-	pending *message.Accepted // an answer whose last input has not been ingested yet
-	held    map[string]hold   // instances that wait for the horizon
+	applied    history.Position  // inputs up to here have been ingested, and their results handled
+	end        history.Position  // end of the stream at the last answer that was reached: the partition has no input from applied to here
+	reached    int64             // Unix ms by the stream's clock: every input acknowledged before has been ingested and is known
+	began      int64             // the first horizon reached by a read: all inputs accepted before the tenure are known; 0: not yet
+	reading    bool              // a read is outstanding or scheduled
+	failed     bool              // the last read failed
+	answeredAt time.Time         // when the last answer was handled
+	leader     time.Time         // the time of the stream's leader in that answer
+	pending    *message.Accepted // an answer whose last input has not been ingested yet
+	held       map[string]hold   // instances that wait for the horizon
 }
 
 // hold is the wait of an instance for the horizon.
@@ -75,7 +75,7 @@ func (s *schedule) isDue(id string, at int64) bool {
 	}
 	h.until = min(h.until, at)
 	s.horizon.held[id] = h
-	s.askHorizon(0)
+	s.readHorizon(0)
 	return false
 }
 
@@ -90,14 +90,14 @@ func awaits(in *instance) bool {
 	return len(in.outbox) > 0 || in.state != nil && in.state.AdmittedLen()+in.state.TicketLen()+in.state.ChildLen() > 0
 }
 
-// askHorizon reads the time and the last input of the stream, unless a read is outstanding or an answer is still to be reached. If NATS is
+// readHorizon reads the time and the last input of the stream, unless a read is outstanding or an answer is still to be reached. If NATS is
 // unreachable, the next poll tries again.
-func (s *schedule) askHorizon(after time.Duration) {
+func (s *schedule) readHorizon(after time.Duration) {
 	h := &s.horizon
-	if h.asking || h.pending != nil && s.owner.clock.wall.Sub(h.asked) < horizonStale {
+	if h.reading || h.pending != nil && s.owner.clock.wall.Sub(h.answeredAt) < horizonStale {
 		return
 	}
-	if h.asking = true; h.failed { // a read fails at once while NATS is unreachable
+	if h.reading = true; h.failed { // a read fails at once while NATS is unreachable
 		after = max(after, horizonRetry)
 	}
 	known := h.applied
@@ -109,7 +109,7 @@ func (s *schedule) askHorizon(after time.Duration) {
 
 func (s *schedule) answeredHorizon(got message.Accepted, err error) {
 	h := &s.horizon
-	h.asking, h.failed = false, err != nil
+	h.reading, h.failed = false, err != nil
 	if err != nil { // the next poll reads again; the reader of the inputs reports that they cannot be read
 		s.owner.log.Debug("end of inputs stream not read, retrying", "held", len(h.held), "error", err)
 		return
@@ -117,7 +117,7 @@ func (s *schedule) answeredHorizon(got message.Accepted, err error) {
 	if h.pending == nil || !follows(got.Last, h.pending.Last) { // its last input was removed, or the stream was created again
 		h.pending = &got
 	}
-	h.asked, h.leader = s.owner.clock.wall, got.At
+	h.answeredAt, h.leader = s.owner.clock.wall, got.At
 	s.reachHorizon()
 }
 
@@ -153,8 +153,8 @@ func (s *schedule) reachHorizon() {
 		s.advanceOrDefer(s.owner.instance(id))
 	}
 	if len(h.held) > 0 && next != math.MaxInt64 { // due since the read, or the stream's clock is behind that of Redis
-		leader := h.leader.Add(s.owner.clock.wall.Sub(h.asked)) // now; the answer may be old
-		s.askHorizon(max(time.UnixMilli(next).Sub(leader), horizonGap))
+		leader := h.leader.Add(s.owner.clock.wall.Sub(h.answeredAt)) // now; the answer may be old
+		s.readHorizon(max(time.UnixMilli(next).Sub(leader), horizonGap))
 	}
 }
 

@@ -54,7 +54,7 @@ type memory struct {
 	searched   bool                     // the whole inbox has been searched, and no input since may end the instance or its wait
 	cancelled  *history.CancelRequested // cancellation found by the search
 	rejectedAt int64                    // when the start's time in the limit's queue was over, Unix ms; 0: its rejection was no decision by time
-	limitAt    int64                    // when limits are asked about the tickets again, Unix ms; 0: at the next reconciliation
+	limitAt    int64                    // when the tickets are requested again, Unix ms; 0: at the next reconciliation
 	control    history.Position         // position of the operator request that takes effect
 	answerTo   string                   // reply subject of that request
 	current

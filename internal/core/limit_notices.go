@@ -17,8 +17,8 @@ type LimitNotice struct {
 	Kind       limit.Kind // not set if Unverified
 	At         int64      // by the clock of the limit, Unix ms
 	Requested  bool       // it answers a RepeatLimitRequest call of this owner
-	Unverified bool       // it arrived as a message, which any client may send: the limit is asked before the notice is applied
-	Since      int64      // for Requested: the WaitingSince of the ticket when it was asked about
+	Unverified bool       // it arrived as a message, which any client may send: the limit is queried before the notice is applied
+	Since      int64      // for Requested: the WaitingSince of the ticket when it was requested
 }
 
 // concerns reports whether the notice concerns the ticket's current entry into the limit, which the history records. An older notice
@@ -124,7 +124,7 @@ func (n *notices) applyNotices(in *instance) {
 		n.applyNotice(in, h.ticket, h.notice, &calls)
 	}
 	for _, c := range calls.all {
-		n.owner.admission.askCall(in, c)
+		n.owner.admission.repeatCall(in, c)
 	}
 }
 
@@ -135,12 +135,12 @@ func (in *instance) matches(w LimitNotice) (history.Ticket, bool) {
 	return k, ok && w.Limit == k.Limit.Name && w.Member == Member(in.id, k.Event, in.state, k.Limit)
 }
 
-// applyNotice applies a notice about a waiting ticket. If the limit must be asked first, the ticket is added to calls.
+// applyNotice applies a notice about a waiting ticket. If the limit must be queried first, the ticket is added to calls.
 func (n *notices) applyNotice(in *instance, k history.Ticket, w LimitNotice, calls *limitCalls) {
 	switch {
 	case w.Requested && !w.concerns(k): // the ticket has entered again since, and that entry was answered
 	case w.Unverified, !w.concerns(k):
-		calls.at(k.Limit.Name).ask(in, k)
+		calls.at(k.Limit.Name).repeat(in, k)
 	case w.Kind == limit.Admitted:
 		ev := &history.Granted{Scheduled: k.Event}
 		ev.At = n.owner.clock.now()

@@ -43,18 +43,18 @@ func (c *commits) nextWakeup(in *instance, s *history.State) int64 {
 		at = soon
 	}
 	if s.TicketLen() > 0 {
-		ask := in.limitAt
-		if ask == 0 {
-			ask = c.owner.clock.now() + c.owner.admission.firstLimitRepeat()
+		repeat := in.limitAt
+		if repeat == 0 {
+			repeat = c.owner.clock.now() + c.owner.admission.firstLimitRepeat()
 		}
-		at = sooner(at, ask)
+		at = sooner(at, repeat)
 	}
 	if s.ChildLen() > 0 {
-		ask := in.repeatStartsAt
-		if ask == 0 || in.startsInFlight > 0 { // the stream may lack a start: the next owner of the partition must find that out
-			ask = soon
+		repeat := in.repeatStartsAt
+		if repeat == 0 || in.startsInFlight > 0 { // the stream may lack a start: the next owner of the partition must find that out
+			repeat = soon
 		}
-		at = sooner(at, ask)
+		at = sooner(at, repeat)
 	}
 	if due, ok := NextDue(s, in.overdue); ok && s.PausedBy() == nil {
 		at = sooner(at, c.owner.schedule.notBefore(due))

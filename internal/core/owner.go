@@ -88,7 +88,7 @@ func New(cfg Config, begin TenureStart, now time.Time) *Owner {
 			resends: resends{failed: make(map[string]struct{})},
 		},
 		outbox:    outbox{owner: o, outstanding: make(map[uint64]*outgoing)},
-		leases:    leases{owner: o, unserved: make(map[string]bool), asked: make(map[uint64]*unclaimed)},
+		leases:    leases{owner: o, unserved: make(map[string]bool), reads: make(map[uint64]*unclaimed)},
 		notices:   notices{owner: o, visits: make(map[string]*visit)},
 		removals:  removals{owner: o, stalls: make(map[string]*Stall), forced: make(map[string]bool)},
 		operators: operators{owner: o, held: make(map[string]heldInbox)},

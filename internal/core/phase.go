@@ -32,7 +32,7 @@ const (
 	rewinding                   // writing the next execution of a rewind, which begins with the kept events
 	findingWipe                 // searching the raw inbox of an unreadable instance for a forced purge
 	wiping                      // an unreadable instance is being removed
-	findingCode                 // asking other processes for the orchestration of a start
+	findingCode                 // requesting from other processes the orchestration of a start
 )
 
 var phases = [...]string{

@@ -125,17 +125,17 @@ func (r *removals) childPurged(in *instance, p *history.PurgeRequested, parent *
 
 // removal is a purge in progress.
 type removal struct {
-	purge   *record.Purge
-	asked   *history.PurgeRequested // nil: the retention is over
-	dropped []Unread                // the inputs before the purge, and the purge
+	purge     *record.Purge
+	requested *history.PurgeRequested // nil: the retention is over
+	dropped   []Unread                // the inputs before the purge, and the purge
 }
 
 // purge removes an instance that has ended or never began. p is the purge that requests it, nil if the retention is over; popped are the
 // ids of the inputs up to p.
 func (r *removals) purge(in *instance, p *history.PurgeRequested, popped ...string) {
 	rm := &removal{
-		purge: &record.Purge{Instance: in.id, Execution: in.execution(), Head: in.head(), Status: in.status(), Entries: in.rec.Entries(), Pop: popped},
-		asked: p, dropped: in.unread[:len(popped)],
+		purge:     &record.Purge{Instance: in.id, Execution: in.execution(), Head: in.head(), Status: in.status(), Entries: in.rec.Entries(), Pop: popped},
+		requested: p, dropped: in.unread[:len(popped)],
 	}
 	if p == nil {
 		rm.purge.Applied = r.owner.schedule.horizon.applied.Time
@@ -150,7 +150,7 @@ func (r *removals) purgeAnswered(in *instance, req outstanding, now int64, err e
 	if done {
 		r.owner.met[CountPurged]++
 		r.owner.commits.publishChange(in, message.Change{Status: message.StatusPurged, Was: string(in.status())}, now)
-		if p := rm.asked; p != nil {
+		if p := rm.requested; p != nil {
 			r.notBegun(in, p, rm.dropped)
 			r.owner.commits.answer(p.Reply, message.Answer{Instance: in.id, Status: message.StatusPurged})
 		}

@@ -22,7 +22,7 @@ const (
 type leases struct {
 	owner    *Owner
 	unserved map[string]bool       // instances that are listed because no worker can take one of their activities
-	asked    map[uint64]*unclaimed // outstanding ReadQueueAge and ReadFleet, by number of the effect
+	reads    map[uint64]*unclaimed // outstanding ReadQueueAge and ReadFleet, by number of the effect
 	lost     time.Time             // tasks published before it are lost; zero: none are known to be
 	doubted  int64                 // the store may have lost the ends of claims made or renewed before it, Unix ms; see doubt
 }

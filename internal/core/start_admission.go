@@ -50,7 +50,7 @@ func (a *admission) startNeedsAdmission(in *instance) bool {
 }
 
 // admitStart enters a start into its limit, before its code has run. If the orchestration is not registered here, other processes are
-// asked for its declared policy first.
+// queried for its declared policy first.
 func (a *admission) admitStart(in *instance) {
 	b, ok := a.owner.turns.binding(in)
 	switch {

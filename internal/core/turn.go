@@ -31,7 +31,7 @@ type admitted struct {
 	calls    int                          // calls of limits that are not answered
 	messages []*pendingMessage            // to other instances
 	tickets  []history.Ticket             // tickets to release
-	forgone  []string                     // released tickets whose slots were retained from one attempt to the next
+	released []string                     // released tickets whose slots were retained from one attempt to the next
 	refused  []history.Event              // failures of rejected activities: inputs of the next turn
 	stamped  []*history.ActivityScheduled // schedules whose limit has changed since they were encoded
 }

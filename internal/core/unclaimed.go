@@ -40,13 +40,13 @@ func (l *leases) findUnserved(in *instance, got record.Reconciled) {
 		return
 	}
 	slices.SortFunc(waiting, func(x, y *history.ActivityScheduled) int { return cmp.Compare(x.ID, y.ID) })
-	l.ask(Effect{Kind: ReadFleet, ID: in.id}, &unclaimed{instance: in.id, activities: waiting})
+	l.read(Effect{Kind: ReadFleet, ID: in.id}, &unclaimed{instance: in.id, activities: waiting})
 }
 
 // fleetRead lists the instance if no worker can take one of its activities, and removes it from the list otherwise.
 func (l *leases) fleetRead(number uint64, all *Served) {
-	r := l.asked[number]
-	delete(l.asked, number)
+	r := l.reads[number]
+	delete(l.reads, number)
 	if all == nil {
 		return
 	}
@@ -82,10 +82,10 @@ type unclaimed struct {
 	sent  []int64 // time of the last sending, by activity, Unix ms
 }
 
-// ask emits a ReadQueueAge or ReadFleet about activities.
-func (l *leases) ask(e Effect, about *unclaimed) {
+// read emits a ReadQueueAge or ReadFleet about activities.
+func (l *leases) read(e Effect, about *unclaimed) {
 	e.Number = l.owner.nextNumber()
-	l.asked[e.Number] = about
+	l.reads[e.Number] = about
 	l.owner.emit(e)
 }
 
@@ -111,7 +111,7 @@ func (l *leases) resendIfLost(in *instance, queue string, es []*history.Activity
 	if len(unsure) == 0 {
 		return
 	}
-	l.ask(Effect{Kind: ReadQueueAge, ID: queue}, &unclaimed{instance: in.id, rec: rec, queue: queue, activities: unsure, sent: sent})
+	l.read(Effect{Kind: ReadQueueAge, ID: queue}, &unclaimed{instance: in.id, rec: rec, queue: queue, activities: unsure, sent: sent})
 }
 
 // lostBefore returns the time before which all tasks are lost, Unix ms by the owner's clock; 0: none are.
@@ -124,8 +124,8 @@ func (l *leases) lostBefore() int64 {
 
 // queueAgeRead resends the tasks that cannot be in their queue any more.
 func (l *leases) queueAgeRead(number uint64, got QueueAge, err error) {
-	q := l.asked[number]
-	delete(l.asked, number)
+	q := l.reads[number]
+	delete(l.reads, number)
 	if err != nil {
 		reportFailure(l.owner.log, "queue not inspected, retrying", err, "queue", q.queue)
 		return

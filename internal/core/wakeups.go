@@ -40,7 +40,7 @@ func (s *schedule) wakeupsDue() {
 	}
 	s.polling = true
 	if len(s.horizon.held) > 0 || s.horizon.began == 0 { // the last read failed, or its last input will never be ingested
-		s.askHorizon(0)
+		s.readHorizon(0)
 	}
 	s.owner.emit(Effect{Kind: ReadDue})
 }
@@ -145,5 +145,5 @@ func (s *schedule) takeOver(found *Takeover) {
 	}
 	s.owner.clock.set(found.Now) // before any timer is compared with it: the clock of this process may be ahead
 	s.todo = append(s.todo, found.Due...)
-	s.askHorizon(0)
+	s.readHorizon(0)
 }

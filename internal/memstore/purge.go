@@ -50,7 +50,7 @@ func (s *Store) Purge(now int64, token string, p Purge) Answer {
 		}
 	}
 	maps.DeleteFunc(in.Seen, func(_ string, at int64) bool { return at == inLedger })
-	if s.Rules.Wrong == PurgeForgetsIDs {
+	if s.Rules.Wrong == PurgeDropsIDs {
 		clear(in.Seen)
 	}
 	if s.setWakeup(p.Instance, 0); len(rest) > 0 && s.Rules.Wrong != PurgeUnseen {

@@ -57,7 +57,7 @@ const (
 	PurgeLeavesStart    Mistake = "a purge leaves a later start in its place"
 	PurgeLeavesPast     Mistake = "a purge leaves the previous execution"
 	PurgeLeavesReports  Mistake = "a purge leaves the reports"
-	PurgeForgetsIDs     Mistake = "a purge removes the ids of ingested messages"
+	PurgeDropsIDs       Mistake = "a purge removes the ids of ingested messages"
 	PurgeUnseen         Mistake = "a purge does not check for later inputs"
 	ReportBlind         Mistake = "a report of an unknown instance is recorded"
 	ReconcileBlind      Mistake = "a reconciliation schedules an instance that does not exist"
@@ -82,7 +82,7 @@ func Mistakes() []Mistake {
 		PopByCount, NoPreviousPosition, BlindNextWakeup, BlindRescore, CancelBeforeCreate, AckOfNothing, AckAfterExpiry, NoHead,
 		NoFence, NoApplied, RequeueUnseen, ClaimHeld, NoRepeats, EffectIgnored, AckWithoutWakeup, DeferStarted,
 		EventsKept, FrontBehind, FrontTwice, FrontAfter, FrontUnseen, NoPrune, IncarnationKeepsEnd, SentBlind,
-		PurgeBlind, PurgeDropsRest, PurgeLeavesStart, PurgeLeavesPast, PurgeLeavesReports, PurgeForgetsIDs, PurgeUnseen, ReportBlind, ReconcileBlind,
+		PurgeBlind, PurgeDropsRest, PurgeLeavesStart, PurgeLeavesPast, PurgeLeavesReports, PurgeDropsIDs, PurgeUnseen, ReportBlind, ReconcileBlind,
 		FullUnsaid, FullStart, DueUnseen, AppliedUnseen,
 		DeferUnseen, RewindBlind, RewindUnread, RewindForgetful, RewindTwice, RewindNoPrune, RewindKeepsLeases, RewindKeepsEnd, RewindBehind,
 	}

@@ -14,7 +14,7 @@ import (
 
 // Errors of a request to a member.
 var (
-	ErrNobody     = errors.New("no member listens")
+	ErrNoMember   = errors.New("no member listens")
 	ErrUnanswered = errors.New("no answer in time")
 )
 
@@ -69,10 +69,10 @@ func (c *Caller) ID() string {
 }
 
 // Find searches for a member that has a version of an orchestration or, with newest, any version. done is called once, on any goroutine, unless
-// the caller is closed. Errors: ErrNobody, ErrUnanswered, those of the connection.
+// the caller is closed. Errors: ErrNoMember, ErrUnanswered, those of the connection.
 func (c *Caller) Find(name, version string, newest bool, within time.Duration, done func(Found, error)) {
 	send := func(reply string) error { return c.conn.FindCode(name, version, newest, reply) }
-	c.ask(within, send, func(b []byte, err error) {
+	c.call(within, send, func(b []byte, err error) {
 		var f Found
 		if err == nil {
 			err = wire.Decode(b, f.fields)
@@ -89,7 +89,7 @@ func (c *Caller) Send(at string, request []byte, within time.Duration, done func
 		done(nil, err)
 		return
 	}
-	c.ask(within, func(reply string) error {
+	c.call(within, func(reply string) error {
 		for _, p := range all {
 			if err := c.conn.SendTurn(at, reply, p); err != nil {
 				return err
@@ -101,10 +101,10 @@ func (c *Caller) Send(at string, request []byte, within time.Duration, done func
 
 // After calls fn after a pause, unless the caller is closed before.
 func (c *Caller) After(pause time.Duration, fn func()) {
-	c.ask(pause, func(string) error { return nil }, func([]byte, error) { fn() })
+	c.call(pause, func(string) error { return nil }, func([]byte, error) { fn() })
 }
 
-func (c *Caller) ask(within time.Duration, send func(reply string) error, done func([]byte, error)) {
+func (c *Caller) call(within time.Duration, send func(reply string) error, done func([]byte, error)) {
 	token := c.ID()
 	q := &call{within: within, done: done}
 	c.mu.Lock()
@@ -143,7 +143,7 @@ func (c *Caller) answered(token string, b []byte) error {
 		c.parts.drop(token)
 		return nil
 	case len(b) == 0:
-		c.end(token, nil, ErrNobody)
+		c.end(token, nil, ErrNoMember)
 		return nil
 	}
 	whole, err := c.parts.add(token, b, time.Now())

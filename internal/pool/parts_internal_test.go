@@ -16,7 +16,7 @@ func TestProgressKeepsARequestOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &Caller{inbox: &queue.Inbox{}, open: make(map[string]*call)}
 		token, ended := "", make(chan error, 2)
-		c.ask(time.Second, func(reply string) error { token = reply; return nil }, func(_ []byte, err error) { ended <- err })
+		c.call(time.Second, func(reply string) error { token = reply; return nil }, func(_ []byte, err error) { ended <- err })
 		begun := time.Now()
 		for range 5 {
 			<-time.After(900 * time.Millisecond)

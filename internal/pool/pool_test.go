@@ -105,7 +105,7 @@ func TestMemberIsFoundByOrchestrationAndVersion(t *testing.T) {
 		err           error
 	}{
 		{"bills.v", "", true, "2", nil}, {"bills.v", "1.1", false, "1.1", nil}, {"bills.v", "2", false, "2", nil},
-		{"bills.v", "", false, "", pool.ErrNobody}, {"bills", "", true, "", pool.ErrNobody}, {"bills.v", "3", false, "", pool.ErrNobody},
+		{"bills.v", "", false, "", pool.ErrNoMember}, {"bills", "", true, "", pool.ErrNoMember}, {"bills.v", "3", false, "", pool.ErrNoMember},
 	} {
 		f, err := n.find(c.name, c.version, c.newest)
 		if !errors.Is(err, c.err) || f.Version != c.want {
@@ -117,10 +117,10 @@ func TestMemberIsFoundByOrchestrationAndVersion(t *testing.T) {
 	}
 	at, _ := n.find("bills.v", "", true)
 	m.Leave()
-	if _, err := n.find("bills.v", "", true); !errors.Is(err, pool.ErrNobody) {
+	if _, err := n.find("bills.v", "", true); !errors.Is(err, pool.ErrNoMember) {
 		t.Errorf("a member that has left is found: %v", err)
 	}
-	if _, err := n.send(at.At, pool.Request{Query: &pool.Query{}}, replyTimeout); !errors.Is(err, pool.ErrNobody) {
+	if _, err := n.send(at.At, pool.Request{Query: &pool.Query{}}, replyTimeout); !errors.Is(err, pool.ErrNoMember) {
 		t.Errorf("a member that has left received a request: %v", err)
 	}
 }

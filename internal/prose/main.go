@@ -1,6 +1,7 @@
 // Command prose checks the text of the repository. It reports Markdown lines that break inside a sentence or contain two sentences,
-// words that docs/glossary.md has replaced, and broken links. Words are also checked in comments, strings and test names of Go files, in blocks
-// of Go in Markdown, and in comments of Lua scripts.
+// headings that name no subject, words that docs/glossary.md has replaced, and broken links. Words are also checked in comments, strings and
+// declared identifiers of Go files, in blocks of Go in Markdown, in pages, in comments and strings of JavaScript, CSS, shell scripts and
+// Makefiles, in comments of Lua scripts, in YAML, and in the names of files.
 //
 //	go run ./internal/prose .
 //
@@ -28,13 +29,6 @@ type Finding struct {
 // String formats the finding on one line.
 func (f Finding) String() string { return fmt.Sprintf("%s:%d: %s", f.File, f.Line, f.Text) }
 
-// extractors are the functions that return the lines of a file, by its extension.
-var extractors = map[string]func(src string) []Line{
-	".md":  markdown,
-	".go":  comments,
-	".lua": luaComments,
-}
-
 func main() {
 	if len(os.Args) != 2 {
 		fmt.Fprintln(os.Stderr, "usage: prose DIRECTORY")
@@ -55,7 +49,7 @@ func main() {
 
 // Check returns the lines of the tree that are to be corrected.
 func Check(tree fs.FS, wordList, allowList string) ([]Finding, error) {
-	words, err := parseWords(wordList)
+	banned, err := parseWords(wordList)
 	if err != nil {
 		return nil, err
 	}
@@ -70,15 +64,16 @@ func Check(tree fs.FS, wordList, allowList string) ([]Finding, error) {
 			return err
 		case d.IsDir() && skipped(file):
 			return fs.SkipDir
-		case d.IsDir() || extractors[path.Ext(file)] == nil:
+		case d.IsDir() || extractor(file) == nil:
 			return nil
 		}
 		src, err := fs.ReadFile(tree, file)
 		if err != nil {
 			return fmt.Errorf("read: %w", err)
 		}
-		lines := extractors[path.Ext(file)](string(src))
-		for _, f := range slices.Concat(sentences(lines), words.find(lines), links(tree, file, lines)) {
+		lines := extractor(file)(string(src))
+		lines[0].Names = append(lines[0].Names, words(strings.TrimSuffix(path.Base(file), path.Ext(file))))
+		for _, f := range slices.Concat(sentences(lines), headings(lines), banned.find(lines), links(tree, file, lines)) {
 			if f.File = file; !allowed.has(lines, f) {
 				findings = append(findings, f)
 			}

@@ -25,8 +25,9 @@ const (
 type Line struct {
 	Number int
 	Kind   Kind
-	Text   string // as written
-	Prose  string // without code spans and link targets
+	Text   string   // as written
+	Prose  string   // without code spans and link targets
+	Names  []string // identifiers that it declares, as words
 }
 
 var (
@@ -52,7 +53,7 @@ func markdown(src string) []Line {
 			if fenced = !fenced; fenced {
 				block = i + 1
 			} else if strings.TrimSpace(texts[block-1]) == "```go" {
-				for j, c := range comments(strings.Join(texts[block:i], "\n")) {
+				for j, c := range golang(strings.Join(texts[block:i], "\n")) {
 					lines[block+j].Prose = c.Prose
 				}
 			}
@@ -99,6 +100,19 @@ func sentences(lines []Line) []Finding {
 				found = append(found, Finding{Line: l.Number, Text: "the line holds more than one sentence"})
 				break
 			}
+		}
+	}
+	return found
+}
+
+var noSubject = regexp.MustCompile(`(?i)^#+\s+(?:(?:what|how|why|when|where|who|if)\b|.*\?$)`)
+
+// headings reports headings that ask or tell instead of naming their subject.
+func headings(lines []Line) []Finding {
+	var found []Finding
+	for _, l := range lines {
+		if l.Kind == Heading && noSubject.MatchString(l.Text) {
+			found = append(found, Finding{Line: l.Number, Text: "the heading names no subject"})
 		}
 	}
 	return found

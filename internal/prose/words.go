@@ -16,18 +16,25 @@ var (
 
 // Word is an expression that must not be used, and its replacement.
 type Word struct {
-	re      *regexp.Regexp
-	instead string
+	re           *regexp.Regexp
+	instead      string
+	prose, names bool // where it is searched
 }
 
 // Words are the expressions that must not be used.
 type Words []Word
 
-// parseWords reads lines of the form "expression = replacement". An expression is a regular expression of whole words.
+// parseWords reads lines of the form "expression = replacement". An expression is a regular expression of whole words. The lines [text],
+// [names] and [everywhere] state where the expressions after them are searched.
 func parseWords(list string) (Words, error) {
 	var words Words
+	prose, names := true, true
 	for n, line := range strings.Split(list, "\n") {
 		if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		if section, ok := sections[line]; ok {
+			prose, names = section[0], section[1]
 			continue
 		}
 		expr, instead, ok := strings.Cut(line, " = ")
@@ -38,22 +45,42 @@ func parseWords(list string) (Words, error) {
 		if err != nil {
 			return nil, fmt.Errorf("words.txt:%d: %w", n+1, err)
 		}
-		words = append(words, Word{re: re, instead: instead})
+		words = append(words, Word{re: re, instead: instead, prose: prose, names: names})
 	}
 	return words, nil
 }
+
+// sections are the values of prose and names after the line of a section.
+var sections = map[string][2]bool{"[text]": {true, false}, "[names]": {false, true}, "[everywhere]": {true, true}}
 
 // find reports the expressions in the lines.
 func (ws Words) find(lines []Line) []Finding {
 	var found []Finding
 	for _, l := range lines {
 		for _, w := range ws {
-			if m := w.re.FindString(l.Prose); m != "" {
+			if m := w.match(&l); m != "" {
 				found = append(found, Finding{Line: l.Number, Text: fmt.Sprintf("%q: use %s", m, w.instead)})
 			}
 		}
 	}
 	return found
+}
+
+// match returns the part of a line that must not be used, or "".
+func (w *Word) match(l *Line) string {
+	if w.prose {
+		if m := w.re.FindString(l.Prose); m != "" {
+			return m
+		}
+	}
+	if w.names {
+		for _, name := range l.Names {
+			if m := w.re.FindString(name); m != "" {
+				return m
+			}
+		}
+	}
+	return ""
 }
 
 // Allowed are the exceptions. An exception is a file and a text; findings in lines of the file that contain the text are not reported.

@@ -181,7 +181,7 @@ func (b *bound) future() *Future { return &b.Future }
 func (b *bound) answered(*work, history.Event) {
 	b.scope.end(b.x, cancel.Cancelled{
 		Reason: cancel.ScopeEnded, At: b.x.Now(),
-		Text: fmt.Sprintf("detached work went on for longer than %s", b.scope.bound),
+		Text: fmt.Sprintf("detached work ran for longer than %s", b.scope.bound),
 	})
 }
 

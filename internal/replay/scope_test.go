@@ -64,7 +64,7 @@ func TestExpiredBoundOfDetachedWorkRejectsEveryOperation(t *testing.T) {
 	})
 	d.Start(text(""))
 	d.Fire()
-	wantResult(t, d, "cancelled: scope-ended: detached work went on for longer than 1m0s")
+	wantResult(t, d, "cancelled: scope-ended: detached work ran for longer than 1m0s")
 }
 
 func TestUnrecordedEndOfAScopeIsRecordedAfterTheReplay(t *testing.T) {

@@ -94,14 +94,14 @@ func (e *BusyError) Error() string {
 	return "the fleet is not stopped: " + text.Shorten(strings.Join(e.Members, ", "), 1<<10)
 }
 
-// UnderWayError reports another change that must be completed or undone first.
-type UnderWayError struct {
+// UnfinishedError reports an unfinished change that must be completed or undone first.
+type UnfinishedError struct {
 	From, To int
 	Undoable bool // a run with From undoes the change
 }
 
-func (e *UnderWayError) Error() string {
-	s := fmt.Sprintf("a change from %d to %d partitions is under way: run it again with %d", e.From, e.To, e.To)
+func (e *UnfinishedError) Error() string {
+	s := fmt.Sprintf("a change from %d to %d partitions is unfinished: run it again with %d", e.From, e.To, e.To)
 	if e.Undoable {
 		s += fmt.Sprintf(", or with %d to undo it", e.From)
 	}
@@ -178,7 +178,7 @@ func Plan(ctx context.Context, cfg Config) (Result, error) {
 	return c.result, c.survey(ctx)
 }
 
-// Run changes the number of partitions, or continues a change. Errors: partition.ErrNoNamespace, a *BusyError, an *UnderWayError,
+// Run changes the number of partitions, or continues a change. Errors: partition.ErrNoNamespace, a *BusyError, an *UnfinishedError,
 // partition.ErrChangeLost if a later run has taken over, redisx.ErrRestarted. After any error it may be called again.
 func Run(ctx context.Context, cfg Config) (_ Result, err error) {
 	if cfg.Redis, err = redisx.Bound(ctx, cfg.Redis); err != nil {
@@ -225,7 +225,7 @@ func (c *change) begin(have int, saved string) error {
 	c.state = state{ID: rand.Text(), From: have, To: c.Partitions, All: max(have, c.Partitions), Phase: seizing}
 	if saved != "" {
 		if err := json.Unmarshal([]byte(saved), &c.state); err != nil {
-			return fmt.Errorf("state of the change under way: %w", err)
+			return fmt.Errorf("state of the unfinished change: %w", err)
 		}
 		switch {
 		case c.To == c.Partitions:
@@ -235,7 +235,7 @@ func (c *change) begin(have int, saved string) error {
 				c.Phase = removing
 			}
 		default:
-			return &UnderWayError{c.From, c.To, c.undoable()}
+			return &UnfinishedError{c.From, c.To, c.undoable()}
 		}
 	}
 	c.result.From, c.result.To = c.From, c.To

@@ -101,7 +101,7 @@ func TestRunEndsWhenRedisHasLostCopies(t *testing.T) {
 		}
 	}
 	if _, err := resize.Run(t.Context(), n.cfg); err == nil {
-		t.Error("the run goes on")
+		t.Error("the run continues")
 	}
 	if _, err := resize.Run(t.Context(), n.cfg); err != nil {
 		t.Fatal(err)

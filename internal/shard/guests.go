@@ -47,8 +47,8 @@ type guestTurn struct {
 	blocked  bool
 }
 
-// askMember has another member decide a turn.
-func (s *shell) askMember(id string, g *core.Given) {
+// runOnMember has another member decide a turn.
+func (s *shell) runOnMember(id string, g *core.Given) {
 	t := &guestTurn{shell: s, instance: id, given: g, id: s.process.caller.ID()}
 	if g.Resident {
 		t.guest = s.guests[id]
@@ -182,7 +182,7 @@ func missing(name, version string, err error) string {
 	if version != "" {
 		what += fmt.Sprintf(", version %q,", version)
 	}
-	if errors.Is(err, pool.ErrNobody) {
+	if errors.Is(err, pool.ErrNoMember) {
 		return "no " + what + " is registered in any orchestrator; start one that has it"
 	}
 	return what + " is not registered in the orchestrator that owns the instance, and the one that has it has not answered: " + err.Error()

@@ -148,7 +148,7 @@ func TestStoppingMemberFinishesItsTurns(t *testing.T) {
 			go func() { w.host.close(); close(closed) }()
 			poll.Until(t, time.Minute, "the member takes no more requests", func() bool {
 				a := <-w.send(pool.Request{Query: &pool.Query{Identity: history.Identity{Instance: "none"}}}, time.Second)
-				return strings.Contains(a.Error, pool.ErrNobody.Error())
+				return strings.Contains(a.Error, pool.ErrNoMember.Error())
 			})
 			if !inTime {
 				w.host.stop()

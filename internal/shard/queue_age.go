@@ -25,7 +25,7 @@ func newQueueAges(conn *queue.Conn) *queueAges {
 	return &queueAges{conn: conn, waiting: make(map[string][]func(time.Time, bool, error))}
 }
 
-func (o *queueAges) ask(ctx context.Context, name string, then func(at time.Time, some bool, err error)) {
+func (o *queueAges) read(ctx context.Context, name string, then func(at time.Time, some bool, err error)) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.waiting[name] = append(o.waiting[name], then)

@@ -41,7 +41,7 @@ func (qs *queries) query(ctx context.Context, q *request.Query) (request.Reply, 
 	if start, ok := events[0].(*history.Started); ok {
 		if _, here := qs.process.cfg.Programs.Recorded(start.Name, start.Version); !here {
 			id := history.Identity{Instance: q.Instance, Origin: start.Origin, Execution: execution}
-			return askPool(ctx, qs.shell, &pool.Query{Partition: qs.shell.st.Part, Identity: id, Name: start.Name, Version: start.Version, Query: q.Name, Payload: q.Payload})
+			return queryPool(ctx, qs.shell, &pool.Query{Partition: qs.shell.st.Part, Identity: id, Name: start.Name, Version: start.Version, Query: q.Name, Payload: q.Payload})
 		}
 	}
 	return qs.process.queryReplica(q.Name, q.Payload, q.Instance, execution, events, qs.process.loader(qs.shell.life))
@@ -63,8 +63,8 @@ func (s *Process) queryReplica(name string, input history.Payload, id string, ex
 	return r, err
 }
 
-// askPool has a member that has the code answer a query.
-func askPool(ctx context.Context, s *shell, q *pool.Query) (request.Reply, error) {
+// queryPool has a member that has the code answer a query.
+func queryPool(ctx context.Context, s *shell, q *pool.Query) (request.Reply, error) {
 	type result struct {
 		body []byte
 		err  error

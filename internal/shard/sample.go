@@ -87,7 +87,7 @@ func (s *Process) sampleQueues(ctx context.Context, here bool) {
 		return
 	}
 	reported := make(chan *core.Served, 1)
-	s.fleet.ask(ctx, func(f *core.Served) { reported <- f })
+	s.fleet.get(ctx, func(f *core.Served) { reported <- f })
 	tasks := map[string]uint64{promx.Other: 0}
 	ages := map[string]time.Duration{}
 	fleet := <-reported

@@ -183,11 +183,11 @@ func (s *shard) takeOver() error {
 		return fmt.Errorf("take over: %w", err)
 	}
 	for some := range slices.Chunk(ids, maxStalled) {
-		stuck, err := s.process.store.StalledReasons(ctx, s.shell.st.Part, some)
+		stalls, err := s.process.store.StalledReasons(ctx, s.shell.st.Part, some)
 		if err != nil {
 			return fmt.Errorf("take over: %w", err)
 		}
-		maps.Copy(found.Stalls, stuck)
+		maps.Copy(found.Stalls, stalls)
 	}
 	// Doorbells that workers sent during the hand-over had no receiver. The wakeups of their instances
 	// are at most two seconds away, and are brought forward here.
@@ -217,9 +217,9 @@ func (s *shard) leave() error {
 		case <-s.shell.box.wake:
 			s.shell.box.each(s.handle)
 		case <-timeout.C:
-			return fmt.Errorf("hand-over: %d instances and %d publishes still under way", instances, publishes)
+			return fmt.Errorf("hand-over: %d instances and %d publishes still outstanding", instances, publishes)
 		case <-s.shell.tenure.Dropped():
-			return fmt.Errorf("hand-over: no time left, with %d instances and %d publishes under way", instances, publishes)
+			return fmt.Errorf("hand-over: no time left, with %d instances and %d publishes outstanding", instances, publishes)
 		}
 		if err := s.actor.Err(); err != nil {
 			return err
@@ -237,15 +237,15 @@ func (s *shard) subscribe() ([]*queue.Subscription, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen for doorbells: %w", err)
 	}
-	asks, err := request.Serve(s.process.conn, s.shell.st.Part, s.queries.serve)
+	requests, err := request.Serve(s.process.conn, s.shell.st.Part, s.queries.serve)
 	if err != nil {
 		return []*queue.Subscription{doorbells}, fmt.Errorf("listen for requests: %w", err)
 	}
 	notices, err := s.process.conn.OnLimitNotices(s.shell.st.Part, func(ws []message.LimitNotice) { s.shell.post(core.Message{Kind: core.NoticesReceived, Body: ws}) })
 	if err != nil {
-		return []*queue.Subscription{doorbells, asks}, fmt.Errorf("listen for notices of limits: %w", err)
+		return []*queue.Subscription{doorbells, requests}, fmt.Errorf("listen for notices of limits: %w", err)
 	}
-	return []*queue.Subscription{doorbells, asks, notices}, nil
+	return []*queue.Subscription{doorbells, requests, notices}, nil
 }
 
 // proven removes doorbells whose proof is invalid. The completion that a doorbell carries takes part in a turn, and frees a slot of a limit,

@@ -39,7 +39,7 @@ func (s *shell) doQueue(e *core.Effect) {
 		s.readHorizon(e.After, e.Body.(history.Position))
 	case core.ReadQueueAge:
 		number := e.Number
-		s.process.queueAges.ask(s.life, e.ID, func(at time.Time, some bool, err error) {
+		s.process.queueAges.read(s.life, e.ID, func(at time.Time, some bool, err error) {
 			s.post(core.Message{Kind: core.QueueAgeRead, Number: number, Body: core.QueueAge{At: at, Some: some}, Err: err})
 		})
 	case core.AnswerUpdate:
@@ -52,7 +52,7 @@ func (s *shell) doQueue(e *core.Effect) {
 		s.repeatAnswer(e.ID, e.Body.(core.UpdateQuestion))
 	default: // readFleet
 		number := e.Number
-		s.process.fleet.ask(s.life, func(all *core.Served) { s.post(core.Message{Kind: core.FleetRead, Number: number, Body: all}) })
+		s.process.fleet.get(s.life, func(all *core.Served) { s.post(core.Message{Kind: core.FleetRead, Number: number, Body: all}) })
 	}
 }
 

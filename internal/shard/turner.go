@@ -276,7 +276,7 @@ func (s *shell) runTurn(id string, g *core.Given) {
 		return
 	}
 	if g.Program == nil {
-		s.askMember(id, g)
+		s.runOnMember(id, g)
 		return
 	}
 	r := &turnRun{process: s.process, backend: s, instance: id, given: g}

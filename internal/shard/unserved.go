@@ -32,8 +32,8 @@ type fleet struct {
 
 func newFleet(conn *queue.Conn, every time.Duration) *fleet { return &fleet{conn: conn, every: every} }
 
-// ask calls then with what the workers serve, on any goroutine; nil: it could not be read.
-func (f *fleet) ask(ctx context.Context, then func(*core.Served)) {
+// get calls then with what the workers serve, on any goroutine; nil: it could not be read.
+func (f *fleet) get(ctx context.Context, then func(*core.Served)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.latest != nil && time.Since(f.at) < f.every {

@@ -7,7 +7,7 @@
 -- largest: the maximum size in bytes of an element that a doorbell carries.
 -- GONE: there is no lease, or it is for another effect: the completion is no longer required. STOLEN: another worker holds the lease, or
 -- it is free. EXPIRED: the caller's claim had expired. OK: the completion was pushed, and the inbox has `length` elements. If that is 1,
--- the inbox was empty, and the worker rings the doorbell with the proof for the owner (see Tenure.VerifyProof of package store).
+-- the inbox was empty, and the worker sends the doorbell with the proof for the owner (see Tenure.VerifyProof of package store).
 --
 -- Checks before it writes: the effect, the token, the time. DEL also succeeds on a missing key, so it cannot be the check.
 local f = redis.call('HMGET', lease, 'e', 't', 'u', 'd', 'k')

@@ -31,7 +31,7 @@
 //
 // # Order
 //
-// A worker claims, acks the message, runs the handler, acks the lease, and rings the doorbell. A crash
+// A worker claims, acks the message, runs the handler, acks the lease, and sends the doorbell. A crash
 //
 //   - before the claim: the message is delivered again;
 //   - between the claim and the ack of the message: the message is delivered again, and its claim is answered HELD;

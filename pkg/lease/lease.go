@@ -200,7 +200,7 @@ func (c Completion) elementID() string { return "a" + c.Effect + "." + c.Token }
 // Acked is the reply to a Completion.
 type Acked struct {
 	Outcome Outcome         // OK, Gone, Stolen or Expired; nothing was written unless it is OK
-	Inbox   int             // number of elements in the inbox, including this one: if it is 1, the worker rings the doorbell
+	Inbox   int             // number of elements in the inbox, including this one: if it is 1, the worker sends the doorbell
 	Element history.Element // the element that was pushed
 	Proof   string          // for the doorbell
 }

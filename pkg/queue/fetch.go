@@ -89,11 +89,11 @@ func (f *fetch) want(n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.wanted += n
-	f.ask()
+	f.request()
 }
 
-// ask sends a request if one is due. f.mu must be held.
-func (f *fetch) ask() {
+// request sends a request if one is due. f.mu must be held.
+func (f *fetch) request() {
 	n := f.wanted
 	switch {
 	case f.ended || n <= 0:
@@ -161,7 +161,7 @@ func (f *fetch) setLimited(on bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.narrow, f.permitted = on, false
-	f.ask()
+	f.request()
 }
 
 // permit allows a narrow fetch to request one more message.
@@ -169,7 +169,7 @@ func (f *fetch) permit() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.permitted = true
-	f.ask()
+	f.request()
 }
 
 // message handles a message or a status of the server.
@@ -182,7 +182,7 @@ func (f *fetch) message(m *nats.Msg) {
 		requested := f.open > 0
 		if requested {
 			f.open--
-			f.ask()
+			f.request()
 		}
 		f.mu.Unlock()
 		f.take(m, requested)
@@ -219,7 +219,7 @@ func (f *fetch) leftOver(m *nats.Msg) {
 	f.open -= n
 	f.wanted += n
 	f.permitted = f.permitted || n > 0 // the permit was not used
-	f.ask()
+	f.request()
 }
 
 var (

@@ -81,8 +81,8 @@ func (l *Local) serveDoorbells(namespace string, partition int, fn func([]messag
 	return register(l, l.owners, localPartition{namespace, partition}, fn)
 }
 
-// ring passes doorbells to the owner of a partition, and reports whether that owner is in this process.
-func (l *Local) ring(namespace string, partition int, bells []message.Doorbell) bool {
+// sendDoorbells passes doorbells to the owner of a partition, and reports whether that owner is in this process.
+func (l *Local) sendDoorbells(namespace string, partition int, doorbells []message.Doorbell) bool {
 	if l == nil {
 		return false
 	}
@@ -90,7 +90,7 @@ func (l *Local) ring(namespace string, partition int, bells []message.Doorbell) 
 	defer l.mu.RUnlock()
 	owner := l.owners[localPartition{namespace, partition}]
 	if owner != nil {
-		(*owner)(bells)
+		(*owner)(doorbells)
 	}
 	return owner != nil
 }

@@ -15,12 +15,12 @@ import (
 const maxMessage = 256 << 10
 
 // SendDoorbells notifies the owner of a partition that inboxes have become non-empty. The error means that the message was not sent. It need
-// not be handled: the owner finds the inboxes at most two seconds later. The receiver takes ownership of bells.
-func (c *signals) SendDoorbells(partition int, bells []message.Doorbell) error {
-	if c.opts.Local.ring(c.opts.Namespace, partition, bells) {
+// not be handled: the owner finds the inboxes at most two seconds later. The receiver takes ownership of doorbells.
+func (c *signals) SendDoorbells(partition int, doorbells []message.Doorbell) error {
+	if c.opts.Local.sendDoorbells(c.opts.Namespace, partition, doorbells) {
 		return nil
 	}
-	return inParts(bells, func(b message.Doorbell) int {
+	return inParts(doorbells, func(b message.Doorbell) int {
 		return len(b.Instance) + len(b.Effect) + len(b.Element) + len(b.Proof) + 16
 	}, func(part []message.Doorbell) error {
 		return c.send(c.subj.doorbell(partition), encodeList(part, wireDoorbell))
@@ -31,14 +31,14 @@ func (c *signals) SendDoorbells(partition int, bells []message.Doorbell) error {
 // this process are passed on their goroutines.
 func (c *signals) OnDoorbells(partition int, fn func([]message.Doorbell)) (*Subscription, error) {
 	s, err := onMessage(c.link, c.subj.doorbell(partition), func(m *nats.Msg) error {
-		bells, err := decodeList("doorbell", m.Data, wireDoorbell)
-		for _, b := range bells {
+		doorbells, err := decodeList("doorbell", m.Data, wireDoorbell)
+		for _, b := range doorbells {
 			if err == nil {
 				err = CheckInstance(b.Instance)
 			}
 		}
 		if err == nil {
-			fn(bells)
+			fn(doorbells)
 		}
 		return err
 	})

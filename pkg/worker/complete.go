@@ -73,7 +73,7 @@ func (t *task) acked(a lease.Acked, err error) {
 	case lease.OK:
 		t.w.acks.add(t.ack(), t.w.cfg.LeaseTTL)
 		if a.Inbox == 1 {
-			t.w.doorbells.ring(t.ref, a)
+			t.w.doorbells.add(t.ref, a)
 		}
 		if t.failed {
 			t.end(t.count.failed)

@@ -101,7 +101,7 @@ func (w *Worker) ackAgain(c lease.Completion) {
 		}
 		w.log.Info("completion lost by redis, acknowledged again", "of", c.Ref.String())
 		if a.Inbox == 1 {
-			w.doorbells.ring(c.Ref, a)
+			w.doorbells.add(c.Ref, a)
 		}
 	})
 }

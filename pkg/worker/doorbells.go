@@ -31,8 +31,8 @@ func newDoorbellSender(conn *queue.Conn) *doorbellSender {
 	return s
 }
 
-// ring queues a doorbell. It does not block.
-func (s *doorbellSender) ring(of lease.Ref, a lease.Acked) {
+// add queues a doorbell. It does not block.
+func (s *doorbellSender) add(of lease.Ref, a lease.Acked) {
 	partition, b := of.Part, message.Doorbell{Instance: of.Instance, Effect: of.Effect, Proof: a.Proof}
 	if len(a.Element.Body) < history.MaxDoorbellElement {
 		b.Element = a.Element.Encode()
@@ -75,6 +75,6 @@ func (s *doorbellSender) send() {
 	s.mu.Unlock()
 	for partition, doorbells := range now {
 		_ = s.conn.SendDoorbells(partition, doorbells) // reconciliation finds the inbox if the doorbell is lost
-		failpoint.Here("worker.rung")
+		failpoint.Here("worker.notified")
 	}
 }

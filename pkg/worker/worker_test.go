@@ -73,8 +73,8 @@ func TestActivityRunsAndItsCompletionIsInTheInbox(t *testing.T) {
 		return "hello " + name, nil
 	}))
 	task := o.schedule("greet", "greet", encoded(t, "world"))
-	bells := make(chan message.Doorbell, 1)
-	sub, err := o.conn.OnDoorbells(o.ref(task).Part, func(b []message.Doorbell) { bells <- b[0] })
+	doorbells := make(chan message.Doorbell, 1)
+	sub, err := o.conn.OnDoorbells(o.ref(task).Part, func(b []message.Doorbell) { doorbells <- b[0] })
 	o.must(err)
 	t.Cleanup(sub.Stop)
 	o.publish(task)
@@ -94,10 +94,10 @@ func TestActivityRunsAndItsCompletionIsInTheInbox(t *testing.T) {
 		t.Fatalf("info %+v", got)
 	}
 	select {
-	case b := <-bells:
+	case b := <-doorbells:
 		e, err := history.ParseElement(b.Element)
 		if err != nil || b.Instance != task.Instance || e.At != c.At {
-			t.Fatalf("bell %+v, %v", b, err)
+			t.Fatalf("doorbell %+v, %v", b, err)
 		}
 	case <-time.After(time.Minute):
 		t.Fatal("no doorbell")

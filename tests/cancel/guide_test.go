@@ -240,14 +240,14 @@ func TestGuideTrainingIsSavedOnlyForAnotherWorker(t *testing.T) {
 
 func TestGuideLegacyActivityIsAbandoned(t *testing.T) {
 	ctx, stop := cancellable(t, time.Second)
-	goOn := make(chan struct{})
+	release := make(chan struct{})
 	ended := make(chan struct{})
-	l := &legacy{render: func(page string) string { defer close(ended); <-goOn; return strings.ToUpper(page) }}
+	l := &legacy{render: func(page string) string { defer close(ended); <-release; return strings.ToUpper(page) }}
 	stop(errLost)
 	if _, err := l.print(ctx, "a"); !errors.Is(err, errLost) {
 		t.Error(err)
 	}
-	close(goOn)
+	close(release)
 	<-ended
 	l.render = strings.ToUpper
 	if text, err := l.print(t.Context(), "a"); text != "A" || err != nil {

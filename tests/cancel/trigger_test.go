@@ -52,7 +52,7 @@ func triggers() []trigger {
 		{how: "retried", attempts: 2, reason: cancel.LostSelect},
 		{how: "by hand", reason: cancel.Requested, text: "changed my mind"},
 		{how: "scope", reason: cancel.ScopeEnded, end: completed},
-		{how: "detached", reason: cancel.ScopeEnded, text: "detached work went on for longer than 1ms"},
+		{how: "detached", reason: cancel.ScopeEnded, text: "detached work ran for longer than 1ms"},
 	}
 }
 

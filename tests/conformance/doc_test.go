@@ -65,7 +65,7 @@ func TestModelMistakesAreDetected(t *testing.T) {
 		memstore.AckOfNothing: 42, memstore.RequeueUnseen: 311, memstore.DeferStarted: 65, memstore.PurgeLeavesStart: 184, memstore.FullStart: 171, memstore.PopByCount: 5,
 		memstore.NoPreviousPosition: 5, memstore.BlindRescore: 7, memstore.CancelBeforeCreate: 4, memstore.AckAfterExpiry: 15, memstore.NoApplied: 9,
 		memstore.EffectIgnored: 37, memstore.AckWithoutWakeup: 15, memstore.FrontTwice: 29, memstore.NoPrune: 98, memstore.IncarnationKeepsEnd: 31, memstore.SentBlind: 45,
-		memstore.PurgeBlind: 25, memstore.PurgeDropsRest: 10, memstore.PurgeLeavesPast: 11, memstore.PurgeLeavesReports: 67, memstore.PurgeForgetsIDs: 10,
+		memstore.PurgeBlind: 25, memstore.PurgeDropsRest: 10, memstore.PurgeLeavesPast: 11, memstore.PurgeLeavesReports: 67, memstore.PurgeDropsIDs: 10,
 		memstore.PurgeUnseen: 10, memstore.DueUnseen: 65, memstore.AppliedUnseen: 18, memstore.RewindUnread: 113, memstore.RewindForgetful: 71, memstore.RewindKeepsLeases: 20,
 		memstore.RewindKeepsEnd: 11, memstore.ClaimHeld: 10, memstore.NoRepeats: 5,
 	}

@@ -12,7 +12,7 @@ import (
 func points() map[string][]string {
 	return map[string][]string{
 		"orchestrator": {"orchestrator.ingested", "orchestrator.turned", "orchestrator.committed", "orchestrator.published", "orchestrator.answered"},
-		"worker":       {"worker.delivered", "worker.claimed", "worker.acked-nats", "worker.handled", "worker.acked", "worker.rung"},
+		"worker":       {"worker.delivered", "worker.claimed", "worker.acked-nats", "worker.handled", "worker.acked", "worker.notified"},
 	}
 }
 
@@ -56,7 +56,7 @@ func TestNothingIsLostWhenProcessOfBothRolesRestartsAfterCrashPoint(t *testing.T
 // TestFamilyIsTakenOverWhenMemberDiesAtCrashPoint covers further points.
 func TestOthersTakeOverWhenProcessDiesAtCrashPoint(t *testing.T) {
 	s := startServers(t)
-	for _, point := range []string{"worker.delivered", "worker.acked-nats", "worker.handled", "worker.rung"} {
+	for _, point := range []string{"worker.delivered", "worker.acked-nats", "worker.handled", "worker.notified"} {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
 			mark := filepath.Join(t.TempDir(), "passed")

@@ -21,11 +21,11 @@ import (
 // the number of concurrent holders.
 type queueing struct {
 	*harness
-	limits *limiter.Limiter
-	home   int                         // Redis master of the instances, if there are several
-	forgot bool                        // a Redis server has lost writes: limit and order may be violated once
-	over   map[string]int              // by limit: the number of concurrent holders, if it was exceeded
-	orders map[string][]limiter.Waiter // by limit: the waiters when the holders were released
+	limits     *limiter.Limiter
+	home       int                         // Redis master of the instances, if there are several
+	lostWrites bool                        // a Redis server has lost writes: limit and order may be violated once
+	over       map[string]int              // by limit: the number of concurrent holders, if it was exceeded
+	orders     map[string][]limiter.Waiter // by limit: the waiters when the holders were released
 }
 
 const (
@@ -105,7 +105,7 @@ func (q *queueing) stats(name string) limiter.Stats {
 	if err != nil {
 		return limiter.Stats{}
 	}
-	if s.Active > max(work.Slots, q.over[name]) && !q.forgot {
+	if s.Active > max(work.Slots, q.over[name]) && !q.lostWrites {
 		q.over[name] = s.Active // report it once
 		q.t.Errorf("%s has %d holders, want at most %d", name, s.Active, work.Slots)
 	}
@@ -156,7 +156,7 @@ func (q *queueing) end() {
 	}
 	q.checkReleased(map[string]uint64{work.Limited.Name(): callers * callsEach, work.LimitedRun.Name(): runs})
 	q.check()
-	if q.forgot {
+	if q.lostWrites {
 		return
 	}
 	q.checkOrder(work.Limited.Name(), work.LimitedAdmitted, work.LimitedReleased, func(w limiter.Waiter) string { return w.Instance + " " + w.Place })
@@ -202,10 +202,10 @@ func (q *queueing) checkReleased(calls map[string]uint64) {
 			s = now
 			return s.TotalEnqueued > 0 && s.Active == 0 && s.QueueLength == 0
 		})
-		if took := time.Since(began); took > leakedFor && !q.forgot {
+		if took := time.Since(began); took > leakedFor && !q.lostWrites {
 			q.t.Errorf("%s: a slot was not released for %v after all instances had ended", name, took)
 		}
-		if s.TotalEnqueued < n && !q.forgot || s.TotalEnqueued != s.TotalCompleted+s.Withdrawn || s.TimedOut+s.Cleared+s.Rejected != 0 {
+		if s.TotalEnqueued < n && !q.lostWrites || s.TotalEnqueued != s.TotalCompleted+s.Withdrawn || s.TimedOut+s.Cleared+s.Rejected != 0 {
 			q.t.Errorf("%s: %d calls, and the limit reports %+v", name, n, s)
 		}
 		for _, err := range q.limits.Check(q.ctx, name) {

@@ -99,7 +99,7 @@ func TestLimitsRecoverWhenRedisRollsBack(t *testing.T) {
 				q.releaseHolders()
 				q.untilStats(work.Limited.Name(), func(s limiter.Stats) bool { return s.TotalCompleted >= 10 })
 			}
-			q.forgot = true
+			q.lostWrites = true
 			for server, log := range kept {
 				f.restore(server, log)
 			}

@@ -166,7 +166,7 @@ func TestUndecodableBytesFailTheirInstanceOrAreSkipped(t *testing.T) {
 	t.Parallel()
 	d := newDecoderHarness(t)
 	d.startInstance(receiving, "other", "")
-	bell := fmt.Sprint("doorbell.", d.PartitionOf("other"))
+	subject := fmt.Sprint("doorbell.", d.PartitionOf("other"))
 	tests := []struct {
 		decoder string
 		send    func()
@@ -198,7 +198,7 @@ func TestUndecodableBytesFailTheirInstanceOrAreSkipped(t *testing.T) {
 		}, "", "policies not read, keeping known ones"},
 		{"task", func() { d.publish("task.hold", "", longString) }, "", "task not decodable"},
 		{"task, other version", func() { d.publish("task.hold", "", "\x91\xcc\xff") }, "", "task not decodable"},
-		{"doorbell", func() { d.publish(bell, "", longString) }, "", foreign},
+		{"doorbell", func() { d.publish(subject, "", longString) }, "", foreign},
 		{"limit notice", func() { d.publish("limit.0", "", longString) }, "", foreign},
 		{"notice", func() { d.publish("notice", "", longString) }, "", foreign},
 		{"hint", func() { d.publish("hint.w", "", longString) }, "", foreign},

@@ -288,10 +288,10 @@ func pass(w *World, r *request) {
 func (s *steps) limitFaults(w *World) {
 	for _, name := range slices.Sorted(maps.Keys(w.Limits.ByName)) {
 		if queueOf(w, name).Kept == nil {
-			s.may(w.Left.Forgets, "(what a restart of "+name+" will remember)", func(w *World) { queueOf(w, name).Kept = w.Limits.Limit(name).Clone() })
+			s.may(w.Left.LimitRollbacks, "(what a restart of "+name+" will remember)", func(w *World) { queueOf(w, name).Kept = w.Limits.Limit(name).Clone() })
 		} else {
-			s.may(w.Left.Forgets, "ROLLBACK of "+name, func(w *World) {
-				w.Left.Forgets--
+			s.may(w.Left.LimitRollbacks, "ROLLBACK of "+name, func(w *World) {
+				w.Left.LimitRollbacks--
 				q := queueOf(w, name)
 				for _, h := range w.Limits.Limit(name).Holders {
 					if q.Kept.Holder(h.Member) < 0 {

@@ -78,7 +78,7 @@ func limitWorlds() []world {
 		{"waiting starts", at(Faults{Crashes: 1, Fails: 1}, "start", "start"), starts},
 		{"cancelled starts", at(Faults{Fails: 1, Echoes: 1}, "start", "start").with(cancelled), starts},
 		{"the store of the instances rolls back", at(Faults{Rollbacks: 1}, "one", "one"), x},
-		{"the store of the limit rolls back", at(Faults{Forgets: 1}, "one", "one"), x},
+		{"the store of the limit rolls back", at(Faults{LimitRollbacks: 1}, "one", "one"), x},
 		{"a limit after another", at(Faults{Resends: 1, Crashes: 1, Echoes: 1}, "behind", "other"), entered("behind")[:5]},
 		{"a waiter is rejected after the maximum wait", behindLimits(timed, Faults{Ticks: 2, Fails: 1}, "one", "one"), both},
 		{"a waiter is rejected by a client", at(Faults{Clears: 1, Crashes: 1, Fails: 1}, "one", "one"), both},
@@ -92,7 +92,7 @@ func limitWorlds() []world {
 func TestRandomWalksAtLimitsBreakNoPromise(t *testing.T) {
 	calm := Faults{Crashes: 2, Pauses: 1, Resends: 3, Fails: 2, Echoes: 2, Otherwise: 1, Silent: 1, Dues: 2, Clears: 1, Ticks: 4, Failures: 2}
 	stores := calm
-	stores.Rollbacks, stores.Forgets = 2, 2
+	stores.Rollbacks, stores.LimitRollbacks = 2, 2
 	for name, programs := range map[string][]string{
 		"one": {"one", "one", "one"}, "two": {"two", "one", "two"}, "chain": {"chain", "one", "chain"}, "cross": {"cross", "chain", "cross"},
 		"kept": {"kept", "one", "kept"}, "start": {"start", "one", "start"}, "behind": {"behind", "other", "behind"}, "flip": {"flip", "one", "flip"},
@@ -132,8 +132,8 @@ func unfair() []flawed {
 		{memlimit.RejectionForgotten, behindLimits(p, Faults{Clears: 1}, "one", "one"), nil},
 		{memlimit.RateUnseen, behindLimits(oneEach(), Faults{}, "one", "one"), nil},
 		{memlimit.SweepFrees, behindLimits(p, Faults{Ticks: 1}, "one"), nil},
-		{memlimit.RestoredRefused, behindLimits(p, Faults{Forgets: 1, Ticks: 2}, "one", "one"), nil},
-		{memlimit.RestoredTwice, behindLimits(p, Faults{Forgets: 1, Ticks: 2}, "one", "one"), nil},
+		{memlimit.RestoredRefused, behindLimits(p, Faults{LimitRollbacks: 1, Ticks: 2}, "one", "one"), nil},
+		{memlimit.RestoredTwice, behindLimits(p, Faults{LimitRollbacks: 1, Ticks: 2}, "one", "one"), nil},
 		{memlimit.StampIgnored, behindLimits(p, Faults{Rollbacks: 1, Ticks: 2}, "one", "one"), []string{
 			"(what a restart", "publish startx", "read input 1", "ingest", "run turn x", "call limit slot", "time passes", "the schedule", "sweep", "find unwanted", "ROLLBACK", "renewal", "pass notices",
 		}},

@@ -180,11 +180,11 @@ func atLimits() []mutant {
 		},
 		{
 			"the record retains a slot after the end of the call", "internal/core/admission.go",
-			"		if k.Limit.Retain {\n			t.forgone", "		if k.Limit.Retain && !MUTANT {\n			t.forgone", at(Faults{Fails: 1}, "kept"), slices.Concat(entered, done, []string{"run turn x", "lost: call limit slot", "commit x"}),
+			"		if k.Limit.Retain {\n			t.released", "		if k.Limit.Retain && !MUTANT {\n			t.released", at(Faults{Fails: 1}, "kept"), slices.Concat(entered, done, []string{"run turn x", "lost: call limit slot", "commit x"}),
 		},
 		{
 			"no owner repeats its request to a limit", "internal/core/admission.go", "in.state.TicketLen() == 0 || in.limitAt > now {", "in.state.TicketLen() == 0 || in.limitAt > now || MUTANT {",
-			at(Faults{Forgets: 1}, "one", "one"), nil,
+			at(Faults{LimitRollbacks: 1}, "one", "one"), nil,
 		},
 	}
 }

@@ -41,23 +41,23 @@ type Setup struct {
 
 // Faults are the numbers of faults that may happen.
 type Faults struct {
-	Rollbacks int // the store returns to an earlier state, and all processes continue
-	Crashes   int // the owner dies and another acquires the partition; requests of the former still arrive
-	Resends   int // a reply is lost
-	Fails     int // a request is lost
-	Deaths    int // a worker dies with its activity
-	Losses    int // the tasks stream is deleted
-	Doubles   int // a task is delivered twice
-	Echoes    int // a request arrives, and a copy of it later
-	Repeats   int // a client did not receive its acknowledgement
-	Silent    int // a doorbell is lost
-	Dues      int // a wakeup is early
-	Ticks     int // time passes although nothing waits for it
-	Pauses    int // an owner is replaced without noticing: the fence rejects its scripts, except those of limits
-	Forgets   int // the store of a limit returns to an earlier state
-	Clears    int // a client clears a limit
-	Failures  int // an activity fails
-	Otherwise int // a turn has a different side effect: its activities have other tickets
+	Rollbacks      int // the store returns to an earlier state, and all processes continue
+	Crashes        int // the owner dies and another acquires the partition; requests of the former still arrive
+	Resends        int // a reply is lost
+	Fails          int // a request is lost
+	Deaths         int // a worker dies with its activity
+	Losses         int // the tasks stream is deleted
+	Doubles        int // a task is delivered twice
+	Echoes         int // a request arrives, and a copy of it later
+	Repeats        int // a client did not receive its acknowledgement
+	Silent         int // a doorbell is lost
+	Dues           int // a wakeup is early
+	Ticks          int // time passes although nothing waits for it
+	Pauses         int // an owner is replaced without noticing: the fence rejects its scripts, except those of limits
+	LimitRollbacks int // the store of a limit returns to an earlier state
+	Clears         int // a client clears a limit
+	Failures       int // an activity fails
+	Otherwise      int // a turn has a different side effect: its activities have other tickets
 }
 
 const (
