@@ -29,7 +29,7 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 		"renew": func(*rapid.T) { m.renew() }, "ack": func(*rapid.T) { m.ack() }, "abandon": func(*rapid.T) { m.abandon() },
 		"purge": func(*rapid.T) { m.purge() }, "report": func(*rapid.T) { m.report() },
 		"rewind": func(*rapid.T) { m.rewind() }, "owner reconciles a paused instance": func(*rapid.T) { m.reconcileDeferring(func() memstore.Deferral { return memstore.DeferSeen }) },
-		"list": func(*rapid.T) { m.list() }, "reschedule": func(*rapid.T) { m.reschedule() },
+		"list": func(*rapid.T) { m.list() }, "remove or set a wakeup": func(*rapid.T) { m.reschedule() },
 		"again": func(*rapid.T) { m.again() }, "time passes": func(*rapid.T) { m.pass() },
 		"save": func(*rapid.T) { m.redis, m.savedAs = m.read(), m.model.Clone() }, "rollback": func(*rapid.T) { m.rollback() },
 	}
