@@ -124,10 +124,10 @@ func bookQuickly(ctx *pawl.Context, cities []string) ([]string, error) {
 
 func trips(t *testing.T, code func(*pawl.Context, []string) ([]string, error)) *pawltest.Env {
 	t.Helper()
-	say := func(what string) func(context.Context, string) (string, error) {
+	greet := func(what string) func(context.Context, string) (string, error) {
 		return func(_ context.Context, city string) (string, error) { return what + " in " + city, nil }
 	}
-	return pawltest.New(t, Trip.Do(code), Hotel.Do(say("hotel")), Train.Do(say("train")),
+	return pawltest.New(t, Trip.Do(code), Hotel.Do(greet("hotel")), Train.Do(greet("train")),
 		Refund.Do(func(context.Context, string) (pawl.None, error) { return pawl.None{}, nil }))
 }
 

@@ -306,7 +306,7 @@ func TestQueryReadsTheStateAndMakesNoDecision(t *testing.T) {
 		}
 	}, 2)
 	request(r.Driver, "a", "")
-	ask := func(of int) (int, *history.Failure) {
+	readState := func(of int) (int, *history.Failure) {
 		before := slices.Clone(r.History)
 		p, f, found := r.X.Query(remaining.Name(), must(author.Input(remaining).Encode(of)))
 		if !found || len(r.History) != len(before) || len(r.X.Take()) != 0 {
@@ -317,10 +317,10 @@ func TestQueryReadsTheStateAndMakesNoDecision(t *testing.T) {
 		}
 		return must(author.Result(remaining).Decode(p)), nil
 	}
-	if n, f := ask(0); n != 1 || f != nil {
+	if n, f := readState(0); n != 1 || f != nil {
 		t.Errorf("%d are left, %v", n, f)
 	}
-	if _, f := ask(-1); f == nil || f.Code != "poor" {
+	if _, f := readState(-1); f == nil || f.Code != "poor" {
 		t.Errorf("a query that waits: %v", f)
 	}
 	if _, _, found := r.X.Query("unknown", history.Payload{}); found {
@@ -328,7 +328,7 @@ func TestQueryReadsTheStateAndMakesNoDecision(t *testing.T) {
 	}
 	request(r.Driver, "b", "")
 	r.result()
-	if n, f := ask(0); n != 0 || f != nil {
+	if n, f := readState(0); n != 0 || f != nil {
 		t.Errorf("after the end %d are left, %v", n, f)
 	}
 }

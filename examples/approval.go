@@ -15,7 +15,7 @@ var (
 	Ask      = pawl.NewActivity[Question, pawl.None]("ask-approver")
 	Answered = pawl.NewEvent[Verdict]("verdict")
 
-	ErrNobodyDecided = pawl.NewError("undecided")
+	ErrUndecided = pawl.NewError("undecided")
 )
 
 // answerTime is the time that an approver has before the next one receives the request.
@@ -69,7 +69,7 @@ func approve(ctx *pawl.Context, in Claim) (Verdict, error) {
 			return verdict, nil
 		}
 	}
-	return Verdict{}, ErrNobodyDecided
+	return Verdict{}, ErrUndecided
 }
 
 func ask(context.Context, Question) (pawl.None, error) { return pawl.None{}, nil }

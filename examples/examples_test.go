@@ -150,7 +150,7 @@ func TestExpenseIsDecidedByARequestedApprover(t *testing.T) {
 		env := pawltest.New(t, all()...)
 		pawltest.Send(env.At(c.at), Answered, Verdict{By: c.by, Approved: true})
 		got, err := pawltest.Run(env, Expense, in)
-		if got.By != c.want || (c.want == "") != errors.Is(err, ErrNobodyDecided) {
+		if got.By != c.want || (c.want == "") != errors.Is(err, ErrUndecided) {
 			t.Errorf("%s after %s: %+v, %v", c.by, c.at, got, err)
 		}
 	}
@@ -162,16 +162,16 @@ func TestExpenseIsDecidedByARequestedApprover(t *testing.T) {
 func TestFirstGoodOfferCancelsTheOthers(t *testing.T) {
 	env := pawltest.New(t, all()...)
 	env.Script(Quote, pawltest.Succeed().After(3*time.Second), pawltest.Succeed().After(2*time.Second), pawltest.Never())
-	got, err := pawltest.Run(env, Buy, Wish{Suppliers: []string{"expensive", "good", "silent"}, Limit: 4})
+	got, err := pawltest.Run(env, Buy, Request{Suppliers: []string{"expensive", "good", "silent"}, Limit: 4})
 	if got.Supplier != "good" || err != nil {
 		t.Errorf("%+v, %v", got, err)
 	}
 	env.WantLines("2s ActivityCompleted", "2s ActivityCancelRequested of 2: scope-ended", "2s Completed")
 
-	if got, err := end(t, Buy, Wish{Suppliers: []string{"expensive", "cheaper"}, Limit: 4}); got.Supplier != "cheaper" || err != nil {
+	if got, err := end(t, Buy, Request{Suppliers: []string{"expensive", "cheaper"}, Limit: 4}); got.Supplier != "cheaper" || err != nil {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if _, err := end(t, Buy, Wish{Suppliers: []string{""}, Limit: 4}); !errors.Is(err, ErrNoOffer) {
+	if _, err := end(t, Buy, Request{Suppliers: []string{""}, Limit: 4}); !errors.Is(err, ErrNoOffer) {
 		t.Errorf("%v", err)
 	}
 }

@@ -120,14 +120,14 @@ func withdraw(ctx *pawl.Context, t Transfer) (string, error) {
 
 func TestGuideWithdrawalIsPostponedWhenTheLimitTimesOut(t *testing.T) {
 	due := pawl.NewOrchestration[Transfer, string]("due", pawl.Concurrency(10))
-	say := func(what string) func(context.Context, Transfer) (string, error) {
+	greet := func(what string) func(context.Context, Transfer) (string, error) {
 		return func(context.Context, Transfer) (string, error) { return what, nil }
 	}
 	for want, steps := range map[string][]pawltest.Step{
 		"withdrawn": {pawltest.Fail(errors.New("busy")), pawltest.Succeed()},
 		"postponed": {pawltest.Fail(errors.New("busy")), pawltest.Fail(pawl.ErrQueueTimeout)},
 	} {
-		env := pawltest.New(t, due.Do(withdraw), Withdraw.Do(say("withdrawn")), Postpone.Do(say("postponed")))
+		env := pawltest.New(t, due.Do(withdraw), Withdraw.Do(greet("withdrawn")), Postpone.Do(greet("postponed")))
 		env.Script(Withdraw, steps...)
 		if got, err := pawltest.Run(env, due, Transfer{To: "Ada"}); got != want || err != nil {
 			t.Errorf("%q, %v, want %q", got, err, want)

@@ -71,11 +71,11 @@ func TestGuideBillsThatTheLimitRejectsAreDeferred(t *testing.T) {
 }
 
 func TestGuideQueryIsAnsweredFromTheCacheWhenTheLimitIsFull(t *testing.T) {
-	say := func(what string) func(context.Context, string) ([]string, error) {
+	greet := func(what string) func(context.Context, string) ([]string, error) {
 		return func(_ context.Context, query string) ([]string, error) { return []string{what, query}, nil }
 	}
 	for want, step := range map[string]pawltest.Step{"known": pawltest.Fail(pawl.ErrLimited), "found": pawltest.Succeed()} {
-		env := pawltest.New(t, Answering.Do(answer), Search.Do(say("found")), LookUp.Do(say("known")))
+		env := pawltest.New(t, Answering.Do(answer), Search.Do(greet("found")), LookUp.Do(greet("known")))
 		env.Script(Search, step)
 		if got, err := pawltest.Run(env, Answering, "lamp"); err != nil || !slices.Equal(got, []string{want, "lamp"}) {
 			t.Errorf("%q, %v, want %s", got, err, want)
@@ -92,9 +92,9 @@ func TestGuideSceneIsRenderedDespiteARejectionAndACrash(t *testing.T) {
 }
 
 func TestGuideLimitsAreValid(t *testing.T) {
-	say := func(context.Context, string) (string, error) { return "", nil }
+	greet := func(context.Context, string) (string, error) { return "", nil }
 	bindings := []pawl.Binding{
-		Monthly.Do(say), Yearly.Do(say),
+		Monthly.Do(greet), Yearly.Do(greet),
 		Import.Do(func(_ *pawl.Context, f Feed) (int, error) { return len(f.Items), nil }),
 	}
 	if _, err := author.NewRegistry(bindings...); err != nil {

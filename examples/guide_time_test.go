@@ -42,7 +42,7 @@ func book(ctx *pawl.Context, until time.Time) (string, error) {
 	case err != nil:
 		return "", err
 	case first == deadline:
-		return "lapsed", nil
+		return "expired", nil
 	default:
 		return "booked", nil
 	}
@@ -53,7 +53,7 @@ var Booking = pawl.NewOrchestration[time.Time, string]("book")
 func TestGuideBookingExpiresAtItsDate(t *testing.T) {
 	until := time.Date(2026, time.January, 3, 12, 0, 0, 0, time.UTC)
 	env := pawltest.New(t, Booking.Do(book))
-	if got, err := pawltest.Run(env, Booking, until); got != "lapsed" || err != nil || !env.Now().Equal(until) {
+	if got, err := pawltest.Run(env, Booking, until); got != "expired" || err != nil || !env.Now().Equal(until) {
 		t.Errorf("%q, %v, at %s", got, err, env.Now())
 	}
 	env = pawltest.New(t, Booking.Do(book))

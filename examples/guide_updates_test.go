@@ -110,8 +110,8 @@ func adopt(ctx context.Context, c *client.Client, id string, export []byte) (cli
 	return got.Status, err
 }
 
-// forgetRefused removes and returns the records of refused inputs.
-func forgetRefused(ctx context.Context, c *client.Client) (notes []client.Refused, _ error) {
+// removeRefused removes and returns the records of refused inputs.
+func removeRefused(ctx context.Context, c *client.Client) (notes []client.Refused, _ error) {
 	for note, err := range c.Refused(ctx) {
 		if err != nil {
 			return notes, err
@@ -175,7 +175,7 @@ func TestGuideOutlayIsDecidedExportedAndImported(t *testing.T) {
 			t.Errorf("request %s: %d, %v", x.id, missing, err)
 		}
 	}
-	if notes, err := forgetRefused(ctx, c); len(notes) != 0 || err != nil {
+	if notes, err := removeRefused(ctx, c); len(notes) != 0 || err != nil {
 		t.Errorf("%v, %v", notes, err)
 	}
 }

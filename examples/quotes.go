@@ -8,17 +8,17 @@ import (
 	"github.com/pawlrun/pawl"
 )
 
-// All suppliers are asked for a price concurrently. The first offer below the limit is accepted, and the other requests are cancelled,
+// A price is requested from all suppliers concurrently. The first offer below the limit is accepted, and the other requests are cancelled,
 // wherever they run. If there is no such offer, the cheapest one is accepted.
 var (
-	Buy   = pawl.NewOrchestration[Wish, Offer]("buy")
+	Buy   = pawl.NewOrchestration[Request, Offer]("buy")
 	Quote = pawl.NewActivity[string, Offer]("quote")
 
 	ErrNoOffer = pawl.NewError("no-offer")
 )
 
-// Wish describes what to buy, and from whom.
-type Wish struct {
+// Request describes what to buy, and from whom.
+type Request struct {
 	Suppliers []string `json:"suppliers"`
 	Limit     int      `json:"limit"` // cents
 }
@@ -29,7 +29,7 @@ type Offer struct {
 	Cents    int    `json:"cents"`
 }
 
-func buy(ctx *pawl.Context, in Wish) (best Offer, err error) {
+func buy(ctx *pawl.Context, in Request) (best Offer, err error) {
 	found, left := false, len(in.Suppliers)
 	err = pawl.Scope(ctx, func(ctx *pawl.Context) error { // its end cancels requests that are no longer needed
 		for _, supplier := range in.Suppliers {
@@ -50,7 +50,7 @@ func buy(ctx *pawl.Context, in Wish) (best Offer, err error) {
 	return best, err
 }
 
-// quote simulates a supplier that asks one cent per letter of its name.
+// quote simulates a supplier that charges one cent per letter of its name.
 func quote(_ context.Context, supplier string) (Offer, error) {
 	if supplier == "" {
 		return Offer{}, fmt.Errorf("a supplier without a name: %w", ErrNoOffer)

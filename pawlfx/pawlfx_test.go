@@ -84,7 +84,7 @@ func start(t *testing.T, app *fx.App) (stop func()) {
 	return stop
 }
 
-func sayHello(t *testing.T, conn *queue.Conn) {
+func hello(t *testing.T, conn *queue.Conn) {
 	t.Helper()
 	in, err := author.Input(examples.Hello).Encode("Ada")
 	if err != nil {
@@ -142,7 +142,7 @@ func TestProgramOfBothRolesRunsAnOrchestrationAndStopsInOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	sayHello(t, conn)
+	hello(t, conn)
 	var out string
 	eventually(t, "the answer", func() bool {
 		var r request.Answered
@@ -222,7 +222,7 @@ func TestStoppingProcessIsLiveAndNotReady(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	sayHello(t, conn)
+	hello(t, conn)
 	<-running
 	go func() { stop(); close(stopped) }()
 	eventually(t, "not ready", func() bool {

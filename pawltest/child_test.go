@@ -252,7 +252,7 @@ func TestDeadlockOfParentAndChildShowsBothHistories(t *testing.T) {
 }
 
 func TestReadingAnUnknownInstanceOrExecutionFailsTheTest(t *testing.T) {
-	for want, ask := range map[string]func(e *pawltest.Env){
+	for want, request := range map[string]func(e *pawltest.Env){
 		`no instance c-2, only ["test" "c-1"]`:         func(e *pawltest.Env) { e.Of("c-2") },
 		"has 1 executions, and no number 2":            func(e *pawltest.Env) { e.Execution(2) },
 		"is of orchestration child, and not of parent": func(e *pawltest.Env) { _, _ = pawltest.Result(e.Of("c-1"), parent) },
@@ -266,7 +266,7 @@ func TestReadingAnUnknownInstanceOrExecutionFailsTheTest(t *testing.T) {
 			}))
 			env.Script(mail, pawltest.Never())
 			_, _ = pawltest.Run(env, parent, "x")
-			ask(env)
+			request(env)
 		})
 		wantText(t, output, want)
 	}

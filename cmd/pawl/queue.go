@@ -33,7 +33,7 @@ type queueStatsCmd struct {
 
 // Help is shown with the flags.
 func (c *queueStatsCmd) Help() string {
-	return "Every value of an action's key has a limit of its own. Limits that have been idle for some seconds are listed only with --key, and forgotten after an hour."
+	return "Every value of an action's key has a limit of its own. Limits that have been idle for some seconds are listed only with --key, and removed after an hour."
 }
 
 // Validate rejects invalid combinations.
@@ -256,7 +256,7 @@ func callText(w client.Waiter) string {
 	}
 }
 
-// whichKey returns an error that asks for a key, if the action has one and none was given. Otherwise it returns err. Without a key, the limit
+// whichKey returns an error that requires a key, if the action has one and none was given. Otherwise it returns err. Without a key, the limit
 // of inputs that have no value at the key's path is meant.
 func whichKey(ctx context.Context, cl *client.Client, action, key string, err error) error {
 	if key != "" || err != nil && !errors.Is(err, client.ErrNotFound) {

@@ -38,7 +38,7 @@ func Orchestrate(ctx *pawl.Context, in Request) (Result, error) {
 func listAll(ctx *pawl.Context, dir string) (Page, error) {
 	var all Page
 	for {
-		p, err := ListPackages.Call(ctx, ListRequest{Dir: dir, After: all.Next}, patient())
+		p, err := ListPackages.Call(ctx, ListRequest{Dir: dir, After: all.Next}, persistent())
 		if err != nil {
 			return Page{}, err
 		}
@@ -71,17 +71,17 @@ func report(ctx *pawl.Context, in Request, problems []Problem, summaries []Summa
 	spool := Spool{Out: in.Out, Run: pawl.Instance(ctx).Instance}
 	parts := Split(problems, summaries)
 	for i, p := range parts {
-		if _, err := WritePart.Call(ctx, PartRequest{Spool: spool, Index: i, Part: p}, patient()); err != nil {
+		if _, err := WritePart.Call(ctx, PartRequest{Spool: spool, Index: i, Part: p}, persistent()); err != nil {
 			return "", err
 		}
 	}
-	file, err := WriteReport.Call(ctx, ReportRequest{Spool: spool, Dir: in.Dir, Parts: len(parts), Totals: sum}, patient())
+	file, err := WriteReport.Call(ctx, ReportRequest{Spool: spool, Dir: in.Dir, Parts: len(parts), Totals: sum}, persistent())
 	if err != nil {
 		return "", err
 	}
-	_, err = SweepParts.Call(ctx, spool, patient())
+	_, err = SweepParts.Call(ctx, spool, persistent())
 	return file, err
 }
 
-// patient is the policy for activities that write to the disk, which may be full or unavailable for a short time.
-func patient() pawl.Retry { return pawl.Retry{Attempts: 4, Initial: 200 * time.Millisecond} }
+// persistent is the policy for activities that write to the disk, which may be full or unavailable for a short time.
+func persistent() pawl.Retry { return pawl.Retry{Attempts: 4, Initial: 200 * time.Millisecond} }

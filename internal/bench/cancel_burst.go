@@ -20,7 +20,7 @@ const (
 	settleInterval  = 20 * time.Millisecond
 )
 
-// burst reports on many instances that are cancelled at the same time, and on the resources that they leave behind.
+// burst reports on many instances that are cancelled at the same time, and on the resources that they retain.
 type burst struct {
 	Instances  int     `json:"instances"`
 	Activities int     `json:"activities"`

@@ -142,7 +142,7 @@ func TestConsoleInABrowser(t *testing.T) {
 		{"many instances are changed at once", manyAreChanged}, {"the filter is completed", filterIsCompleted}, {"schedules are operated", schedulesAreOperated},
 		{"a job is run and shown as a job", jobIsRun}, {"workers show their running activities", workersAreShown}, {"lists have facets, columns and views", listsAreViews}, {"stalled instances are requeued and dropped", stalledIsDropped}, {"a policy is previewed", policyIsPreviewed}, {"an instance is started with the input of another", startedWithInput},
 		{"an instance is operated", instanceIsOperated}, {"updates and queries are answered", updatesAreAnswered}, {"an action is paused", actionIsPaused},
-		{"the note of a refused input is removed", refusedIsForgotten}, {"an instance is imported", instanceIsImported}, {"batches are operated", batchesAreOperated}, {"pages need no scripts", withoutScripts},
+		{"the note of a refused input is removed", refusedIsRemoved}, {"an instance is imported", instanceIsImported}, {"batches are operated", batchesAreOperated}, {"pages need no scripts", withoutScripts},
 	} {
 		t.Run(screen.name, func(t *testing.T) {
 			own := *h

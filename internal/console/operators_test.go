@@ -63,7 +63,7 @@ func actionIsPaused(h *harness, b *browser) {
 }
 
 // The note about a refused input is removed. The running instance with the same id is not affected.
-func refusedIsForgotten(h *harness, b *browser) {
+func refusedIsRemoved(h *harness, b *browser) {
 	_, err := client.Start(h.Context(), h.client, long, "long-refused", 1)
 	check(h.TB, err)
 	h.status("long-refused", client.Running)

@@ -381,7 +381,7 @@ func (a *admission) repeatCall(in *instance, c *limitCall) {
 }
 
 // limitBackoff returns half the age of the youngest ticket, within bounds, ms. It is derived from the history, because a waiting instance
-// may be forgotten between any two reconciliations.
+// may be dropped between any two reconciliations.
 func (a *admission) limitBackoff(in *instance, now int64) int64 {
 	youngest := in.state.Started.At
 	for _, k := range in.state.Tickets() {

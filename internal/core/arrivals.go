@@ -106,7 +106,7 @@ func (i *inboxes) dropped(arr Arrival, result *record.Ingested) {
 	}
 	i.owner.log.Debug("input for unknown instance dropped", "instance", arr.Instance, "kind", arr.Kind)
 	if arr.Kind == message.KindPurge {
-		i.owner.emit(Effect{Kind: ForgetRefusals, ID: arr.Instance, Body: arr.Reply})
+		i.owner.emit(Effect{Kind: RemoveRefusals, ID: arr.Instance, Body: arr.Reply})
 		return
 	}
 	i.owner.commits.answer(arr.Reply, message.Answer{Instance: arr.Instance, Problem: NotFound(arr.Instance)})

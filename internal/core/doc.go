@@ -18,7 +18,7 @@
 //
 // # Phases of an instance
 //
-//	absent ──▶ loading ──▶ idle ──▶ turning ──▶ admitting ──▶ committing ──▶ idle ──▶ … ended, forgotten
+//	absent ──▶ loading ──▶ idle ──▶ turning ──▶ admitting ──▶ committing ──▶ idle ──▶ … ended, dropped
 //	                        │ ▲                                │    ▲  │
 //	                        │ │                                └────┘  └──▶ conflict: absent, loaded again
 //	                        ▼ │                        reply lost: the same commit again

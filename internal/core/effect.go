@@ -56,7 +56,7 @@ const (
 	ReadDue                              // ──▶ DueRead
 	ReadSchedule                         // after: how far ahead to read ──▶ ScheduleRead
 	ListRefusals                         // body: []record.Refusal
-	ForgetRefusals                       // id, body: reply subject of the purge of an unknown instance
+	RemoveRefusals                       // id, body: reply subject of the purge of an unknown instance
 	ReportLate                           // id, body: *LateReports
 	NoteCancelled                        // body: []string, marks of cancelled children
 	ListUnserved                         // id, body: Stall
@@ -107,7 +107,7 @@ const (
 
 var effectKinds = [...]string{
 	LoadInstance: "load", ReadInbox: "read inbox", SearchInbox: "search inbox", FetchHead: "fetch head", CommitTurn: "commit", ReconcileWith: "reconcile",
-	RemoveInstance: "remove", FindWipe: "find wipe", WipeInstance: "wipe", ReadHistory: "read history", RewindInstance: "rewind", ReadDue: "read due", ReadSchedule: "read schedule", ListRefusals: "list refusals", ForgetRefusals: "forget refusals",
+	RemoveInstance: "remove", FindWipe: "find wipe", WipeInstance: "wipe", ReadHistory: "read history", RewindInstance: "rewind", ReadDue: "read due", ReadSchedule: "read schedule", ListRefusals: "list refusals", RemoveRefusals: "remove refusals",
 	ReportLate: "report late", NoteCancelled: "note cancelled", ListUnserved: "list unserved", UnlistUnserved: "unlist unserved", RunTurn: "run turn", EvictCode: "evict code", FindCode: "find code", CallLimit: "call limit",
 	ReleaseTickets: "release tickets", SweepLimit: "sweep limit", RescheduleLimit: "reschedule limit", UnlistLimit: "unlist limit", FindUnwanted: "find unwanted",
 	PassNotices: "pass notices", WakeLimit: "wake limit", PublishTask: "publish task", PublishMessage: "publish message", SendHints: "send hints",

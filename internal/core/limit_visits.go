@@ -121,8 +121,8 @@ func (n *notices) count(name string, v *visit, got limit.SweepReply) {
 	v.deadlocked = got.Deadlocked
 }
 
-// forgetLimits removes the limits of a tenure that ends from the gauges.
-func (n *notices) forgetLimits() {
+// resetLimitGauges removes the limits of a tenure that ends from the gauges.
+func (n *notices) resetLimitGauges() {
 	for _, name := range sorted(n.visits) {
 		v := n.visits[name]
 		n.count(name, v, limit.SweepReply{})

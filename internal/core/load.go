@@ -185,7 +185,7 @@ func (i *inboxes) unreadable(in *instance, err error) {
 		i.owner.removals.stall(in, stallUnreadable, err.Error())
 		return
 	}
-	i.owner.forgetFailed(in, "load", err)
+	i.owner.dropFailed(in, "load", err)
 }
 
 // PendingCount returns the number of messages that are not recorded as published, and removes them from the state.

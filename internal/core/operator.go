@@ -85,7 +85,7 @@ func (o *operators) terminatedEarly(in *instance) bool {
 
 // requestNext reports a request at the head of the inbox. A request for a start that has not arrived is kept, like other early inputs.
 func (*operators) requestNext(in *instance) bool {
-	return len(in.unread) > 0 && requestOf(in, in.unread[0]) != nil && (in.rec != nil || in.unread[0].forgotten())
+	return len(in.unread) > 0 && requestOf(in, in.unread[0]) != nil && (in.rec != nil || in.unread[0].obsolete())
 }
 
 // urgent finds a request that a stalled instance must carry out at once, with its index.

@@ -66,7 +66,7 @@ func (c *commits) sendEffects(in *instance, t *turn, done record.Committed) {
 		}
 	}
 	c.owner.met[CountHints] += float64(c.owner.sendHints(to))
-	in.forgetSettled(t)
+	in.dropSettled(t)
 	c.owner.admission.leaveLimits(in, t, allTickets)
 	c.owner.outbox.startChildren(in, t)
 	c.owner.outbox.enqueue(in, t.messages)
@@ -80,9 +80,9 @@ func (c *commits) sendEffects(in *instance, t *turn, done record.Committed) {
 	}
 }
 
-// forgetSettled drops the settled children from startedChildren. The cancellation of a child whose start the stream has acknowledged is
+// dropSettled drops the settled children from startedChildren. The cancellation of a child whose start the stream has acknowledged is
 // sent without the start.
-func (in *instance) forgetSettled(t *turn) {
+func (in *instance) dropSettled(t *turn) {
 	for _, o := range t.messages {
 		if _, ok := in.startedChildren[o.in.Of]; ok && o.before != nil {
 			o.before = nil
@@ -186,7 +186,7 @@ func (o *outbox) reply(in *instance, msg message.OutInput) {
 // outgoing is an input in transit to another instance.
 type outgoing struct {
 	reason  sendReason
-	from    *instance // the sender; it may have been parked or forgotten since
+	from    *instance // the sender; it may have been parked or dropped since
 	in      message.OutInput
 	message *pendingMessage         // for sendPending and sendStartBefore
 	start   *history.ChildScheduled // for sendStart
@@ -286,7 +286,7 @@ func (o *outbox) acknowledged(in *instance, m *pendingMessage, err error) {
 	}
 	m.acked = true
 	if o.owner.instances[in.id] != in {
-		return // forgotten since; a reconciliation sends the message again, and the receiver deduplicates it
+		return // dropped since; a reconciliation sends the message again, and the receiver deduplicates it
 	}
 	if in.trimAcked(); len(in.outbox) == 0 {
 		o.owner.advance(in)
@@ -308,7 +308,7 @@ func (o *outbox) childStarted(in *instance, e *history.ChildScheduled, err error
 			Code: history.CodeTooLarge, Permanent: true, Message: fmt.Sprintf("child %s cannot be started: %v", e.Instance, err),
 		}}
 		failed.At = o.owner.clock.now()
-		in = o.owner.instance(in.id) // it may have been forgotten meanwhile
+		in = o.owner.instance(in.id) // it may have been dropped meanwhile
 		in.localInputs = append(in.localInputs, failed)
 	default:
 		reportFailure(o.owner.log, "child start not published, retrying", err, "instance", in.id, "child", e.Instance)
@@ -322,7 +322,7 @@ func unsendable(err error) bool {
 	return errors.Is(err, message.ErrTooLarge) || errors.Is(err, message.ErrMalformed) || errors.Is(err, message.ErrBadInstance) || errors.Is(err, message.ErrBadName)
 }
 
-// retrySoon schedules a retry of failed publishes and limit requests, unless the instance is forgotten by then.
+// retrySoon schedules a retry of failed publishes and limit requests, unless the instance is dropped by then.
 func (o *outbox) retrySoon(in *instance, after time.Duration) {
 	if in.retryScheduled {
 		return

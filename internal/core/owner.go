@@ -172,7 +172,7 @@ func (o *Owner) PhaseOf(id string) Phase {
 func (o *Owner) Describe(id string) string {
 	in := o.instances[id]
 	if in == nil {
-		return "forgotten"
+		return "absent"
 	}
 	stale := ""
 	if in.pending.stale {
@@ -227,10 +227,10 @@ func endsTenure(err error) bool {
 	return errors.Is(err, record.ErrFenced) || errors.Is(err, record.ErrRolledBack)
 }
 
-// forgetFailed drops an instance from memory after a failed read or reconciliation. Its wakeup stays scheduled, at most two seconds from now.
-func (o *Owner) forgetFailed(in *instance, what string, err error) {
+// dropFailed drops an instance from memory after a failed read or reconciliation. Its wakeup stays scheduled, at most two seconds from now.
+func (o *Owner) dropFailed(in *instance, what string, err error) {
 	o.storeFailed(what+" "+in.id, err)
-	o.forget(in)
+	o.drop(in)
 }
 
 // instance returns the instance with this id, and adds an absent one if it is not in memory.
@@ -243,7 +243,7 @@ func (o *Owner) instance(id string) *instance {
 	return in
 }
 
-// park releases an idle instance: it is parked if its code is resident, and forgotten otherwise. An instance whose published watermark is
+// park releases an idle instance: it is parked if its code is resident, and dropped otherwise. An instance whose published watermark is
 // not recorded yet is reconciled first; otherwise every later reconciliation would resend its messages, even after their receivers have
 // stopped deduplicating them.
 func (o *Owner) park(in *instance) {
@@ -253,19 +253,19 @@ func (o *Owner) park(in *instance) {
 	case in.resident && !in.heavy && !in.status().Ended():
 		in.wakeupDue = false
 		if last := o.parked.add(in); last != nil {
-			o.forget(last)
+			o.drop(last)
 		}
 	case len(in.outbox) > 0: // in flight; the acknowledgement parks it
 	case in.rec != nil && in.rec.Published.Before(in.sent):
 		in.wakeupDue = true
 		o.advance(in)
 	default:
-		o.forget(in)
+		o.drop(in)
 	}
 }
 
-// forget removes an instance from memory.
-func (o *Owner) forget(in *instance) {
+// drop removes an instance from memory.
+func (o *Owner) drop(in *instance) {
 	delete(o.instances, in.id)
 	o.parked.remove(in)
 	o.unload(in)
@@ -298,7 +298,7 @@ func (o *Owner) end() {
 		o.unloadCode(in)
 	}
 	clear(o.instances)
-	o.notices.forgetLimits()
+	o.notices.resetLimitGauges()
 	o.met[CountHeld] += -float64(len(o.schedule.horizon.held))
 	o.leaving = true
 }

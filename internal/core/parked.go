@@ -30,7 +30,7 @@ func (p *parked) add(in *instance) *instance {
 	return out
 }
 
-// remove removes an instance that becomes busy or is forgotten.
+// remove removes an instance that becomes busy or is dropped.
 func (p *parked) remove(in *instance) {
 	if !in.parked {
 		return

@@ -159,10 +159,10 @@ func (r *removals) purgeAnswered(in *instance, req outstanding, now int64, err e
 	r.removed(in, conflict || done && (in.pending.some() || len(rm.purge.Pop) > 0))
 }
 
-// removed forgets an instance after its removal, and loads it again if there may be inputs after the purge.
+// removed drops an instance after its removal, and loads it again if there may be inputs after the purge.
 func (r *removals) removed(in *instance, more bool) {
 	delete(r.stalls, in.id)
-	r.owner.forget(in)
+	r.owner.drop(in)
 	if more {
 		r.owner.schedule.wake(in.id)
 	}

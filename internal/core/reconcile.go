@@ -116,7 +116,7 @@ func (l *leases) notReconciled(in *instance, err error) {
 		l.owner.schedule.wake(in.id)
 		return
 	}
-	l.owner.forgetFailed(in, "reconcile", err)
+	l.owner.dropFailed(in, "reconcile", err)
 }
 
 // found acts on the reported state of the leases.

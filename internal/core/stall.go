@@ -118,7 +118,7 @@ func (r *removals) suspendAt(in *instance, head string, s *Stall, unused map[str
 
 func (r *removals) headRead(in *instance, req outstanding, head string, err error) {
 	if err != nil {
-		r.owner.forgetFailed(in, "reconcile", err)
+		r.owner.dropFailed(in, "reconcile", err)
 		return
 	}
 	r.suspendAt(in, head, req.stall, req.notices)
@@ -164,14 +164,14 @@ func (r *removals) codeJoined() {
 // early keeps inputs that arrived before the start of their instance, for earlyTTL, and removes older ones.
 func (l *leases) early(in *instance) {
 	over := func(u Unread) bool {
-		return u.forgotten() || !u.start() && l.owner.schedule.isDue(in.id, u.Ev.Meta().At+earlyTTL.Milliseconds())
+		return u.obsolete() || !u.start() && l.owner.schedule.isDue(in.id, u.Ev.Meta().At+earlyTTL.Milliseconds())
 	}
 	if over(in.unread[0]) {
 		n := 1
 		for n < len(in.unread) && over(in.unread[n]) { // younger inputs still wait
 			n++
 		}
-		if !in.unread[0].forgotten() {
+		if !in.unread[0].obsolete() {
 			l.owner.log.Warn("inputs without start dropped", "instance", in.id, "inputs", n)
 		}
 		l.owner.removals.stalls[in.id] = &Stall{Kind: stallEarly} // so that the next reconciliation removes the listing
@@ -187,7 +187,7 @@ func (l *leases) early(in *instance) {
 	l.reconcileAs(in, keepingEarly, outstanding{recon: recon, notices: notices})
 }
 
-// keptEarly forgets an instance that waits for its start, unless an input or a notice has arrived meanwhile.
+// keptEarly drops an instance that waits for its start, unless an input or a notice has arrived meanwhile.
 func (l *leases) keptEarly(in *instance, notices map[string]LimitNotice) {
 	came := in.pending.some() // perhaps the start
 	in.pending.inputs = nil
@@ -198,7 +198,7 @@ func (l *leases) keptEarly(in *instance, notices map[string]LimitNotice) {
 	default:
 		l.owner.notices.releaseOrphans(notices)
 		if len(in.notices) == 0 {
-			l.owner.forget(in)
+			l.owner.drop(in)
 			return
 		} // otherwise notices arrived after the reconciliation, which did not cover them
 	}

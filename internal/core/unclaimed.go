@@ -50,7 +50,7 @@ func (l *leases) fleetRead(number uint64, all *Served) {
 	if all == nil {
 		return
 	}
-	in := l.owner.instances[r.instance] // nil: parked or forgotten since
+	in := l.owner.instances[r.instance] // nil: parked or dropped since
 	for _, e := range r.activities {
 		ended := in != nil && in.state != nil && in.state.Activity(e.ID) == nil
 		if why := all.lacks(e); why != "" && !ended {
@@ -71,7 +71,7 @@ func (l *leases) unlist(id string) {
 }
 
 // unclaimed holds activities of an instance that no worker has claimed: their queue may have lost their tasks, or no worker may have a
-// handler for them. It holds everything that is needed when the answer arrives, because the instance may have been forgotten by then.
+// handler for them. It holds everything that is needed when the answer arrives, because the instance may have been dropped by then.
 type unclaimed struct {
 	instance   string
 	activities []*history.ActivityScheduled
@@ -130,7 +130,7 @@ func (l *leases) queueAgeRead(number uint64, got QueueAge, err error) {
 		reportFailure(l.owner.log, "queue not inspected, retrying", err, "queue", q.queue)
 		return
 	}
-	in := l.owner.instances[q.instance] // nil: parked or forgotten since
+	in := l.owner.instances[q.instance] // nil: parked or dropped since
 	for i, e := range q.activities {
 		ended := in != nil && in.phase == idle && in.state != nil && in.state.Activity(e.ID) == nil // while it is busy, the claim of the task decides
 		if !ended && (!got.Some || got.At.UnixMilli() > q.sent[i]+sentSlack) {

@@ -49,8 +49,8 @@ func (u Unread) Before(origin history.Position) bool {
 	return s != 0 && history.Position{Seq: s, Time: u.Ev.Meta().At * int64(time.Millisecond)}.Before(origin)
 }
 
-// forgotten reports an input that is for an instance that no longer exists: no later start can need it.
-func (u Unread) forgotten() bool {
+// obsolete reports an input that is for an instance that no longer exists: no later start can need it.
+func (u Unread) obsolete() bool {
 	switch ev := u.Ev.(type) {
 	case *history.Started, *history.EventReceived, *history.UpdateReceived:
 		return false

@@ -36,7 +36,7 @@ func (r *removals) wipeOr(in *instance, s *Stall) {
 func (r *removals) wipeFound(in *instance, req outstanding, w *Wipe, err error) {
 	switch {
 	case err != nil:
-		r.owner.forgetFailed(in, "load", err)
+		r.owner.dropFailed(in, "load", err)
 	case w != nil:
 		r.owner.request(in, wiping, outstanding{wipe: w}, Effect{Kind: WipeInstance, Body: w})
 	case r.forced[in.id]: // a purge has arrived meanwhile

@@ -479,7 +479,7 @@ func (g *Limit) Clear(now int64) (n int) {
 }
 
 func (g *Limit) reject(m Member, cleared bool) {
-	if g.Rules.Wrong == RejectionForgotten {
+	if g.Rules.Wrong == RejectionLost {
 		return
 	}
 	i, _ := slices.BinarySearchFunc(g.Rejections, m, func(t Rejection, m Member) int { return byMember(t.Member, m) })

@@ -9,7 +9,7 @@ const (
 	Overtakes          Mistake = "a new ticket is admitted while another one waits"
 	EnterTwice         Mistake = "a waiter that enters again becomes the last one"
 	CountedTwice       Mistake = "a leave of an unknown ticket is counted"
-	RejectionForgotten Mistake = "a rejected ticket is not recorded, and waits again"
+	RejectionLost Mistake = "a rejected ticket is not recorded, and waits again"
 	SweepFrees         Mistake = "the sweep releases a holder without checking it"
 	RestoredRefused    Mistake = "a ticket that reports its admission is subject to the limit"
 	RestoredTwice      Mistake = "a ticket that reports its admission remains a waiter, too"
@@ -21,6 +21,6 @@ const (
 // ScriptMistakes returns all mistakes that the scripts could make.
 func ScriptMistakes() []Mistake {
 	return []Mistake{
-		Overtakes, EnterTwice, CountedTwice, RejectionForgotten, SweepFrees, RestoredRefused, RestoredTwice, RateUnseen, StampIgnored, OlderPolicy,
+		Overtakes, EnterTwice, CountedTwice, RejectionLost, SweepFrees, RestoredRefused, RestoredTwice, RateUnseen, StampIgnored, OlderPolicy,
 	}
 }

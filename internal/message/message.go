@@ -223,7 +223,7 @@ type Doorbell struct {
 
 // Hint reports that a lease of the worker was deleted. The worker renews at once; only the result of the renewal cancels.
 //
-// A hint with a Token asks whether the worker holds the claim with that token. If it does not, it acknowledges or releases the claim again;
+// A hint with a Token queries whether the worker holds the claim with that token. If it does not, it acknowledges or releases the claim again;
 // only the script's comparison of the token decides.
 type Hint struct {
 	Instance            string
@@ -237,7 +237,7 @@ type Hint struct {
 
 // LimitNotice is a message to the owner of a member's instance: the limit has admitted or rejected the member. Without a Member, it is a
 // message to the owner of the partition that the name of the limit hashes to, and requests a sweep. Any client with the permission may send
-// one, so the owner asks the limit what has changed. The sweep of the limit repeats a lost notice.
+// one, so the owner queries the limit for the changes. The sweep of the limit repeats a lost notice.
 type LimitNotice struct {
 	Limit  string
 	Member string // encoded by package limiter

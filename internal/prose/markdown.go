@@ -107,7 +107,7 @@ func sentences(lines []Line) []Finding {
 
 var noSubject = regexp.MustCompile(`(?i)^#+\s+(?:(?:what|how|why|when|where|who|if)\b|.*\?$)`)
 
-// headings reports headings that ask or tell instead of naming their subject.
+// headings reports headings that are questions or sentences.
 func headings(lines []Line) []Finding {
 	var found []Finding
 	for _, l := range lines {

@@ -49,7 +49,7 @@ func (p *policyCache) read(ctx context.Context) error {
 	seen := p.seen.Load()
 	o, err := p.limits.Overrides(ctx)
 	if err == nil && o.Version < seen {
-		p.log.Warn("change of policies lost by redis", "version", o.Version, "forgotten", seen)
+		p.log.Warn("change of policies lost by redis", "version", o.Version, "lost", seen)
 		if err = p.limits.BumpPolicyVersion(ctx, seen); err == nil {
 			o, err = p.limits.Overrides(ctx)
 		}

@@ -70,7 +70,7 @@ func (s *shell) do(e *core.Effect) {
 		findCode(s, e.ID, e.Body.(core.CodeName))
 	case core.LoadInstance, core.ReadInbox, core.SearchInbox, core.FetchHead, core.FindWipe, core.ReadSchedule, core.ReadHistory:
 		s.read(e)
-	case core.CommitTurn, core.ReconcileWith, core.RemoveInstance, core.WipeInstance, core.RewindInstance, core.ReadDue, core.ListRefusals, core.ForgetRefusals, core.ReportLate, core.NoteCancelled, core.ListUnserved, core.UnlistUnserved:
+	case core.CommitTurn, core.ReconcileWith, core.RemoveInstance, core.WipeInstance, core.RewindInstance, core.ReadDue, core.ListRefusals, core.RemoveRefusals, core.ReportLate, core.NoteCancelled, core.ListUnserved, core.UnlistUnserved:
 		s.write(e)
 	case core.CallLimit, core.ReleaseTickets, core.SweepLimit, core.RescheduleLimit, core.UnlistLimit, core.FindUnwanted, core.PassNotices, core.WakeLimit:
 		s.doLimit(e)
@@ -193,9 +193,9 @@ func (s *shell) write(e *core.Effect) {
 		s.effects.Go(func() { s.listRefusals(s.life, refused) })
 	case core.ReportLate:
 		s.report(id, e.Body.(*core.LateReports))
-	case core.ForgetRefusals:
+	case core.RemoveRefusals:
 		reply := e.Body.(string)
-		s.effects.Go(func() { s.forgetRefusals(s.life, id, reply) })
+		s.effects.Go(func() { s.removeRefusals(s.life, id, reply) })
 	case core.ListUnserved:
 		s.unserved.set(id, e.Body.(core.Stall))
 	case core.UnlistUnserved:
@@ -240,11 +240,11 @@ func (s *shell) listRefusals(ctx context.Context, refused []record.Refusal) {
 	}
 }
 
-// forgetRefusals completes the purge of an id that has no instance: it removes the refused inputs of the id.
-func (s *shell) forgetRefusals(ctx context.Context, id, reply string) {
+// removeRefusals completes the purge of an id that has no instance: it removes the refused inputs of the id.
+func (s *shell) removeRefusals(ctx context.Context, id, reply string) {
 	ctx, stop := context.WithTimeout(ctx, maxRetry)
 	defer stop()
-	found, err := s.process.store.ForgetRefusals(ctx, s.st, id)
+	found, err := s.process.store.RemoveRefusals(ctx, s.st, id)
 	if err != nil && ctx.Err() == nil {
 		logFailure(s.log, "refused inputs not removed", err, "instance", id)
 	}
@@ -257,7 +257,7 @@ func (s *shell) forgetRefusals(ctx context.Context, id, reply string) {
 
 // dropRefused removes the refused inputs of an id from the list; its instance is not affected.
 func (s *shell) dropRefused(ctx context.Context, id string) (request.Reply, error) {
-	found, err := s.process.store.ForgetRefusals(ctx, s.st, id)
+	found, err := s.process.store.RemoveRefusals(ctx, s.st, id)
 	if err == nil && !found {
 		err = &request.Problem{Code: request.ProblemNotFound, Message: "no input of " + id + " is listed as refused"}
 	}

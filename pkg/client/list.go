@@ -108,8 +108,8 @@ func (c *Client) Stalled(ctx context.Context) iter.Seq2[Summary, error] {
 	}, c.partitions(), 0)
 }
 
-// page returns the number of rows to request from `partitions` of `of` partitions. A single partition is asked for twice its share of all
-// rows.
+// page returns the number of rows to request from `partitions` of `of` partitions. From a single partition it is twice its share of
+// all rows.
 func (o *ListOptions) page(partitions, of int) int {
 	switch {
 	case o.Limit == 0:

@@ -47,7 +47,7 @@ func PlanRewind(events []Event, to uint64, unread func(*ActivityScheduled) bool)
 }
 
 // PlanRetry plans to continue from before the failure that ended the execution: before the failure of the last activity or child
-// that is part of the instance's failure, or else before the last input. An instance that its owner failed keeps everything; a
+// that is part of the instance's failure, otherwise before the last input. An instance that its owner failed keeps everything; a
 // cancelled one keeps the events before its cancellation. With fromStart nothing is kept. The error matches ErrNoRewind.
 func PlanRetry(events []Event, fromStart bool) (*RewindPlan, error) {
 	if len(events) == 0 {

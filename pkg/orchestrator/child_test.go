@@ -153,7 +153,7 @@ func (s *harness) parentOf(parent, effect string) *history.Parent {
 func TestOrphanOfALostTurnIsCancelledAndReleasesItsIDToTheCurrentChild(t *testing.T) {
 	s := newHarness(t)
 	s.orchestrate(orchestrator.Config{ReconcileInterval: 500 * time.Millisecond}, race.Do(pinged), only.Do(func(ctx *pawl.Context, in string) (string, error) {
-		if in == "forgotten" {
+		if in == "unknown" {
 			_, err := ping.Receive(ctx)
 			return "", err
 		}
@@ -161,8 +161,8 @@ func TestOrphanOfALostTurnIsCancelledAndReleasesItsIDToTheCurrentChild(t *testin
 	}))
 	s.start("race", "p-1", `"now"`)
 	s.until("the parent waits", func() bool { return s.describe("p-1").Events == 1 })
-	s.publish(message.OutInput{Sender: message.SenderOrchestrator, Instance: "c-1", Kind: message.KindStart, Name: "only-child", Parent: s.parentOf("p-1", "forgotten-effect-00000"),
-		Payload: history.Payload{Type: history.TypeJSON, Data: []byte(`"forgotten"`)}})
+	s.publish(message.OutInput{Sender: message.SenderOrchestrator, Instance: "c-1", Kind: message.KindStart, Name: "only-child", Parent: s.parentOf("p-1", "unknown-effect-0000000"),
+		Payload: history.Payload{Type: history.TypeJSON, Data: []byte(`"unknown"`)}})
 	s.until("the orphan runs", func() bool { return s.describe("c-1").Status == "running" })
 	orphan := s.describe("c-1").Origin
 	s.event("ping", "p-1", `"go"`)

@@ -124,21 +124,21 @@ func TestChildThatContinuesAsNewKeepsItsParent(t *testing.T) {
 
 func TestVersionOfTheStartGovernsAndWaitsForAnOrchestratorThatHasIt(t *testing.T) {
 	s := newHarness(t)
-	say := func(version string) pawl.OrchestrationBinding {
+	greet := func(version string) pawl.OrchestrationBinding {
 		return hello.Do(func(ctx *pawl.Context, in string) (string, error) {
 			_, err := ping.Receive(ctx)
 			return version + pawl.Instance(ctx).Version + in, err
 		}, pawl.Version(version))
 	}
-	first := s.orchestrate(orchestrator.Config{Member: "a"}, say("9"))
+	first := s.orchestrate(orchestrator.Config{Member: "a"}, greet("9"))
 	s.start("hello", "old", `"x"`)
 	s.until("old runs", func() bool { return s.describe("old").Version == "9" })
 	s.stop(first)
-	second := s.orchestrate(orchestrator.Config{Member: "b"}, say("9"), say("10"))
+	second := s.orchestrate(orchestrator.Config{Member: "b"}, greet("9"), greet("10"))
 	s.start("hello", "new", `"x"`)
 	s.until("new runs", func() bool { return s.describe("new").Version == "10" })
 	s.stop(second)
-	third := s.orchestrate(orchestrator.Config{Member: "c"}, say("9"))
+	third := s.orchestrate(orchestrator.Config{Member: "c"}, greet("9"))
 	s.event("ping", "old", `"go"`)
 	s.event("ping", "new", `"go"`)
 	if got, _ := author.Result(hello).Decode(s.ended("old").Result); got != "99x" {
@@ -149,7 +149,7 @@ func TestVersionOfTheStartGovernsAndWaitsForAnOrchestratorThatHasIt(t *testing.T
 		return strings.Contains(why, `version "10"`) && strings.Contains(why, "unregistered")
 	})
 	s.stop(third)
-	s.orchestrate(orchestrator.Config{Member: "d"}, say("9"), say("10"))
+	s.orchestrate(orchestrator.Config{Member: "d"}, greet("9"), greet("10"))
 	if got, _ := author.Result(hello).Decode(s.ended("new").Result); got != "1010x" {
 		t.Errorf("new: %q", got)
 	}

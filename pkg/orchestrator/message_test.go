@@ -161,7 +161,7 @@ func TestCustomStatusIsPushedToClients(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer inbox.Stop()
-	ask := func(after uint64) (r request.Answered) {
+	readAnswer := func(after uint64) (r request.Answered) {
 		q := &request.Status{Instance: "c-1", After: after, ReplyTo: inbox.Subject("t")}
 		if err := request.Call(s.ctx(), s.conn, s.conn.PartitionOf("c-1"), q, &r); err != nil {
 			t.Fatal(err)
@@ -170,7 +170,7 @@ func TestCustomStatusIsPushedToClients(t *testing.T) {
 	}
 	s.until("it runs", func() bool { return s.describe("c-1").Status == "running" })
 	for v, n := range []string{`3`, `4`, `0`} {
-		if r := ask(uint64(v)); r.Answer != nil {
+		if r := readAnswer(uint64(v)); r.Answer != nil {
 			t.Fatalf("version %d already exists: %+v", v+1, r.Answer)
 		}
 		s.event("add", "c-1", n)
@@ -180,7 +180,7 @@ func TestCustomStatusIsPushedToClients(t *testing.T) {
 		}
 	}
 	s.ended("c-1")
-	if r := ask(3); r.Answer == nil || r.Answer.Status != "completed" || r.Answer.Custom.Version != 3 {
+	if r := readAnswer(3); r.Answer == nil || r.Answer.Status != "completed" || r.Answer.Custom.Version != 3 {
 		t.Fatalf("after the end: %+v", r.Answer)
 	}
 }

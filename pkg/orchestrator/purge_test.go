@@ -142,11 +142,11 @@ func TestStalledInstanceIsPurgedByForceEvenBeforeItBegins(t *testing.T) {
 	s.event("ping", "begun", `"x"`)
 	s.start("race", "fresh", `"x"`)
 	s.event("ping", "fresh", `"x"`)
-	s.start("race", "crowded", `"x"`)
+	s.start("race", "many-inputs", `"x"`)
 	for range 600 { // more than an orchestrator keeps of an inbox in memory
-		s.event("ping", "crowded", `"x"`)
+		s.event("ping", "many-inputs", `"x"`)
 	}
-	for _, id := range []string{"begun", "fresh", "crowded"} {
+	for _, id := range []string{"begun", "fresh", "many-inputs"} {
 		s.until(id+" is stalled", func() bool { return s.describe(id).Stalled != "" })
 		if a := s.purge(id, true); a.Status != request.StatusPurged {
 			t.Fatalf("%s: %+v", id, a.Problem)

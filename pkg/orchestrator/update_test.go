@@ -349,7 +349,7 @@ func TestQueryIsAnsweredFromCommittedHistory(t *testing.T) {
 	if _, err := client.UpdateWithStart(s.ctx(), c, ledger, "u-5", sum{}, plus, 2); err != nil {
 		t.Fatal(err)
 	}
-	ask := func(want int) (got client.QueryAnswer[int]) {
+	readState := func(want int) (got client.QueryAnswer[int]) {
 		s.until("the query is answered", func() bool { // on a busy machine, 50 ms may pass before its handler runs
 			var err error
 			got, err = client.Query(s.ctx(), c, balance, "u-5", 0)
@@ -363,7 +363,7 @@ func TestQueryIsAnsweredFromCommittedHistory(t *testing.T) {
 		}
 		return got
 	}
-	if got := ask(2); got.Events != 3 {
+	if got := readState(2); got.Events != 3 {
 		t.Errorf("based on %d events", got.Events)
 	}
 	if _, err := client.Query(s.ctx(), c, balance, "u-5", 1); !errors.Is(err, client.ErrRefused) || !strings.Contains(err.Error(), "50ms") {
@@ -396,7 +396,7 @@ func TestQueryIsAnsweredFromCommittedHistory(t *testing.T) {
 		t.Errorf("the instance has become %+v, %v", out, err)
 	}
 	s.ended("u-5")
-	ask(5)
+	readState(5)
 	select {
 	case <-returned: // before the check for leaked goroutines
 	case <-s.ctx().Done():

@@ -48,7 +48,7 @@ func (c *signals) OnDoorbells(partition int, fn func([]message.Doorbell)) (*Subs
 	return s, err
 }
 
-// SendHints notifies a worker that its leases were deleted, or asks whether it holds them. The error need not be handled: the worker's next
+// SendHints notifies a worker that its leases were deleted, or queries whether it holds them. The error need not be handled: the worker's next
 // renewal has the same result, and a claim that no worker holds expires.
 func (c *signals) SendHints(worker string, hints []message.Hint) error {
 	if err := checkToken(worker); err != nil {

@@ -84,7 +84,7 @@ func trial(ctx *pawl.Context, in Try) (string, error) {
 // attemptTimeout is long enough for an attempt to start.
 const attemptTimeout = time.Second
 
-// loses starts an activity and ends it in the way how; by default a timer wins a Select.
+// loses starts an activity and ends it as how states; by default a timer wins a Select.
 func loses(ctx *pawl.Context, in Try, how string) (string, error) {
 	held := Hold.Start(ctx, in.How)
 	if how == "event wins" {

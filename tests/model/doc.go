@@ -8,7 +8,7 @@
 //	         ▲                            ▼
 //	         └── messages ◀── Owner ◀──▶ memstore.Store ◀── claims, acknowledgements ◀── workers ◀── tasks
 //
-// A state is safe if Check returns nothing, and live if the fair world that goes on from it comes to rest with nothing missing
+// A state is safe if Check returns nothing, and live if the fair world that continues from it comes to rest with nothing missing
 // (Finished).
 //
 // At limits (those of package memlimit) these are promised, as seen from outside:

@@ -18,7 +18,7 @@ type queue struct {
 	Kept         *memlimit.Limit // the state that a restart of the limit would restore
 	Arrived      []string        // the tickets that have waited since their arrival, in order
 	EverAdmitted []string        // tickets that it has ever admitted
-	Forgotten    int             // grants and ends of holders that a rollback has lost
+	LostGrants   int             // grants and ends of holders that a rollback has lost
 	Times        []int64         // times at which tickets were admitted within the limits, ms
 	Unlisted     bool            // it was idle, and is not scheduled
 	Unheard      map[string]int  // by holder: visits, with nothing else outstanding, at which its instance had not received the grant
@@ -119,7 +119,7 @@ func limited(w *World) string {
 		if _, listed := w.Store.Limits[name]; !listed && !lim.Empty() && !w.AnyRolledBack && !queueOf(w, name).Unlisted {
 			return name + " has members, and is not visited"
 		}
-		if c := lim.Force.Policy.Concurrency; c > 0 && running[name] > c+queueOf(w, name).Forgotten {
+		if c := lim.Force.Policy.Concurrency; c > 0 && running[name] > c+queueOf(w, name).LostGrants {
 			return fmt.Sprintf("%d run behind %s, which admits %d", running[name], name, c)
 		}
 	}
@@ -250,7 +250,7 @@ func rolledBack(w *World, to *memstore.Store) {
 		for _, ticket := range q.EverAdmitted {
 			now, then := ticketIn(w.Store, ticket), ticketIn(to, ticket)
 			if now.limit != "" && !now.waits && !now.runs && (then.limit == "" || then.waits || then.runs) {
-				q.Forgotten++
+				q.LostGrants++
 			}
 		}
 	}
@@ -295,7 +295,7 @@ func (s *steps) limitFaults(w *World) {
 				q := queueOf(w, name)
 				for _, h := range w.Limits.Limit(name).Holders {
 					if q.Kept.Holder(h.Member) < 0 {
-						q.Forgotten++
+						q.LostGrants++
 					}
 				}
 				w.Limits.ByName[name], q.Kept, q.Times, w.AnyRolledBack = q.Kept, nil, nil, true

@@ -129,7 +129,7 @@ func unfair() []flawed {
 		{memlimit.Overtakes, behindLimits(p, Faults{}, "one", "chain", "one"), nil},
 		{memlimit.EnterTwice, behindLimits(p, Faults{Dues: 2, Crashes: 1, Fails: 1, Resends: 1}, "one", "one", "one"), nil},
 		{memlimit.CountedTwice, behindLimits(p, Faults{Resends: 1, Echoes: 1}, "one"), nil},
-		{memlimit.RejectionForgotten, behindLimits(p, Faults{Clears: 1}, "one", "one"), nil},
+		{memlimit.RejectionLost, behindLimits(p, Faults{Clears: 1}, "one", "one"), nil},
 		{memlimit.RateUnseen, behindLimits(oneEach(), Faults{}, "one", "one"), nil},
 		{memlimit.SweepFrees, behindLimits(p, Faults{Ticks: 1}, "one"), nil},
 		{memlimit.RestoredRefused, behindLimits(p, Faults{LimitRollbacks: 1, Ticks: 2}, "one", "one"), nil},

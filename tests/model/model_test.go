@@ -54,7 +54,7 @@ func (s Setup) with(change func(*Setup)) Setup { change(&s); return s }
 
 func retire(s *Setup)   { s.Retire = true }
 func ends(s *Setup)     { s.Ends = true }
-func crowded(s *Setup)  { s.Parked = 1 }
+func parkLimited(s *Setup)  { s.Parked = 1 }
 func prompt(s *Setup)   { s.Prompt = true }
 func smallest(s *Setup) { s.Inbox = 1 }
 
@@ -92,9 +92,9 @@ func worlds() []world {
 		{"a request is lost, and a wakeup is early", setup("race", Faults{Fails: 1, Dues: 1}, "start", "go").with(ends), nil},
 		{"no input waits for a wakeup: a start directly after events", setup("sweep", Faults{Dues: 1}, "a", "b", "start", "c").with(prompt), nil},
 		{"no input waits for a wakeup: an activity and events", setup("race", Faults{Dues: 2}, "start", "a", "b").with(prompt), nil},
-		{"no input waits for a wakeup: an ingest is repeated, and no instance is parked", setup("race", Faults{Resends: 1}, "a", "start", "ystart", "b").with(prompt).with(crowded), nil},
+		{"no input waits for a wakeup: an ingest is repeated, and no instance is parked", setup("race", Faults{Resends: 1}, "a", "start", "ystart", "b").with(prompt).with(parkLimited), nil},
 		{"no input waits for a wakeup: the code ends with unread inputs", setup("brief", Faults{Dues: 1, Resends: 1}, "start", "a", "b").with(prompt), nil},
-		{"no input waits for a wakeup: early wakeups, and no instance is parked", setup("both", Faults{Dues: 2}, "start", "ystart", "a").with(prompt).with(crowded), nil},
+		{"no input waits for a wakeup: early wakeups, and no instance is parked", setup("both", Faults{Dues: 2}, "start", "ystart", "a").with(prompt).with(parkLimited), nil},
 		{"no input waits for a wakeup: a repeated ingest during a reconciliation", setup("race", Faults{Resends: 1, Dues: 2}, "start", "a").with(prompt), nil},
 	}
 }

@@ -31,7 +31,7 @@ func mutants() []mutant {
 		setup("race", Faults{Dues: 2}, "start", "a").with(prompt).with(func(s *Setup) { s.Bare = true }),
 	}
 	room := func(program string, f Faults, ids ...string) []Setup {
-		return []Setup{setup(program, f, ids...).with(prompt).with(crowded)}
+		return []Setup{setup(program, f, ids...).with(prompt).with(parkLimited)}
 	}
 	begun, second := begun(), second()
 	// A late doorbell causes an instance to be loaded that is not in memory and has no unread inputs.
@@ -66,7 +66,7 @@ func mutants() []mutant {
 			[]Setup{setup("alarm", Faults{Ticks: 1}, "start", "go")}, begun,
 		},
 		{
-			"a missed input is forgotten when the next request begins", "internal/core/owner.go",
+			"a missed input is lost when the next request begins", "internal/core/owner.go",
 			"	if p.showsInbox() {", "	if p.showsInbox() || p.busy() && MUTANT {", asleep, nil,
 		},
 		{
@@ -92,12 +92,12 @@ func mutants() []mutant {
 			"	in.pending.inputs = nil\n	switch {\n	case came:", "	in.pending.inputs = nil\n	switch {\n	case came && !MUTANT:", asleep, nil,
 		},
 		{
-			"an input that arrived in an empty inbox while a request was outstanding is forgotten", "internal/core/arrivals.go",
+			"an input that arrived in an empty inbox while a request was outstanding is lost", "internal/core/arrivals.go",
 			"	case in.phase.busy() && result.Unread == 1:\n		in.pending", "	case in.phase.busy() && result.Unread == 1 && MUTANT:\n	case in.phase.busy() && result.Unread == 1:\n		in.pending", room("race", Faults{Dues: 1}, "start", "ystart", "a"),
 			late,
 		},
 		{
-			"an empty doorbell is forgotten if a request is outstanding", "internal/core/arrivals.go",
+			"an empty doorbell is lost if a request is outstanding", "internal/core/arrivals.go",
 			"		case len(b.Element) == 0 ||", "		case len(b.Element) == 0 && in.phase.busy() && MUTANT:\n		case len(b.Element) == 0 ||", []Setup{setup("both", Faults{Dues: 1}, "start", "ystart").with(prompt).with(func(s *Setup) { s.Parked, s.Bare = 1, true })},
 			late,
 		},

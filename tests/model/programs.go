@@ -16,7 +16,7 @@ import (
 var (
 	act   = pawl.NewActivity[string, string]("act")
 	event = pawl.NewEvent[string]("event")
-	told  = pawl.NewEvent[string]("note")
+	note  = pawl.NewEvent[string]("note")
 )
 
 func program(name string, fn func(*pawl.Context, string) error) pawl.OrchestrationBinding {
@@ -130,7 +130,7 @@ func report(ctx *pawl.Context, _ string) error {
 	if first == e {
 		what = "early"
 	}
-	if err := told.Send(ctx, receiver, what); err != nil {
+	if err := note.Send(ctx, receiver, what); err != nil {
 		return err
 	}
 	if _, err := a.Get(ctx); err != nil {
@@ -212,7 +212,7 @@ func cycle() pawl.OrchestrationBinding {
 		if err != nil {
 			return in, err
 		}
-		if err := told.Send(ctx, receiver, "had"+id); err != nil {
+		if err := note.Send(ctx, receiver, "had"+id); err != nil {
 			return in, err
 		}
 		if in = in + "+" + id; strings.Count(in, "+") > 1 {

@@ -72,7 +72,7 @@ func (b *placed) fill(instances, n int) {
 		pipe.RPush(ctx, p.History(id, 2), strings.Repeat("x", 1+i*100))
 		pipe.ZAdd(ctx, p.Seen(id), redis.Z{Score: score, Member: "to.event.go 1"})
 		pipe.PExpire(ctx, p.Seen(id), time.Hour)
-		pipe.HSet(ctx, p.Updates(id), "ask u", "o1.2")
+		pipe.HSet(ctx, p.Updates(id), "offer u", "o1.2")
 		pipe.HSet(ctx, p.Lease(id, 2, 7), "e", "effect", "n", 1, "k", "of another partition")
 		pipe.HSet(ctx, p.Reports(id, 1), "3", "ended")
 		pipe.ZAdd(ctx, p.Index("running"), redis.Z{Score: score, Member: id})

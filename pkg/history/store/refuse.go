@@ -37,8 +37,8 @@ func (s *Store) Refuse(ctx context.Context, t Tenure, rs []record.Refusal) error
 	return s.writeRefusals(ctx, t, entries, nil)
 }
 
-// ForgetRefusals removes the refusals of an instance id, and reports whether there were any.
-func (s *Store) ForgetRefusals(ctx context.Context, t Tenure, instance string) (bool, error) {
+// RemoveRefusals removes the refusals of an instance id, and reports whether there were any.
+func (s *Store) RemoveRefusals(ctx context.Context, t Tenure, instance string) (bool, error) {
 	var gone []string
 	err := s.refusals(ctx, t.Part, func(x record.Refusal, encoded string) {
 		if x.Instance == instance {
