@@ -24,6 +24,7 @@ type Finding struct {
 	File string // relative to the root, with slashes
 	Line int
 	Text string
+	word string // the word that must not be used, if that is the finding
 }
 
 // String formats the finding on one line.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -18,6 +19,7 @@ func TestMistakesAreReported(t *testing.T) {
 		"a link to a file that does not exist":       {"See [it](none.md).\n", "1: the link none.md leads nowhere"},
 		"a link to a heading that does not exist":    {"See [it](#none).\n", "1: the link #none has no such heading"},
 		"one sentence a line":                        {"One.\nTwo: two.\n**Three.**\nFour `x.\n`\n", ""},
+		"a heading that is a question":               {"## What is kept\n", "1: the heading names no subject"},
 		"front matter is not checked":                {"---\nname: for ever\nabout: it\n---\nText.\n", ""},
 		"code is not checked":                        {"```\nfor ever\nand ever\n```\nAnd `for ever`.\n", ""},
 		"a comment in a block of Go":                 {"```go\nforever := 1 // for ever\n```\n", `2: "for ever": use forever`},
@@ -44,9 +46,19 @@ func TestMistakesAreReported(t *testing.T) {
 	}
 }
 
+func TestExceptionsApplyToTheirWordAndTheirFiles(t *testing.T) {
+	tree := fstest.MapFS{"d/a.md": {Data: []byte("for ever and can not\n")}, "b.md": {Data: []byte("for ever\n")}}
+	for allow, want := range map[string]int{"d/: for ever": 2, "*: for ever": 1, "*: ever": 4, "*: for ever and can not": 1, "b.md: for ever": 2} {
+		findings, err := Check(tree, "for ever = forever\ncan not = cannot", allow)
+		if err != nil || len(findings) != want {
+			t.Error(allow, findings, err)
+		}
+	}
+}
+
 func TestExceptionsApplyToTheirLineAndMustBeUsed(t *testing.T) {
 	tree := fstest.MapFS{"a.md": {Data: []byte("for ever and a day\nfor ever.\n")}}
-	findings, err := Check(tree, "for ever = forever", "a.md: and a day\na.md: gone\n")
+	findings, err := Check(tree, "for ever = forever", "a.md: for ever and a day\na.md: gone\n")
 	if err != nil || len(findings) != 2 || findings[0].Line != 2 || findings[1].File != "internal/prose/allow.txt" || findings[1].Line != 2 {
 		t.Error(findings, err)
 	}
@@ -60,11 +72,49 @@ func TestCommentsAndStringsOfGoFilesAreChecked(t *testing.T) {
 	}
 }
 
-func TestNamesOfTestsAreChecked(t *testing.T) {
-	src := "package p\n\nfunc TestItIsForEver(*T) {}\n\nfunc FuzzForEver(*F) {} // for ever\n\nfunc BenchmarkForever(*B) {}\n\nfunc isForEver() { TestItIsForEver(nil) }\n"
-	findings, err := Check(fstest.MapFS{"p/p_test.go": {Data: []byte(src)}}, "for ever = forever", "")
-	if err != nil || len(findings) != 2 || findings[0].Line != 3 || findings[1].Line != 5 {
+func TestDeclaredIdentifiersAreChecked(t *testing.T) {
+	src := "package p\n\nfunc TestItIsForEver(*T) {}\n\ntype T struct{ forEver, forever int }\n\n" +
+		"func f(x T) {\n\tfor _, isForEver := range x.forEver {\n\t\tforEverMore, HTTPForEver := 1, isForEver\n\t}\n}\n"
+	findings, err := Check(fstest.MapFS{"p/p_test.go": {Data: []byte(src)}, "p/for_ever.go": {Data: []byte("package p\n")}}, "for ever = forever", "")
+	var lines []string
+	for _, f := range findings {
+		lines = append(lines, fmt.Sprint(f.File, ":", f.Line))
+	}
+	want := "p/for_ever.go:1 p/p_test.go:3 p/p_test.go:5 p/p_test.go:8 p/p_test.go:9 p/p_test.go:9"
+	if got := strings.Join(lines, " "); err != nil || got != want {
+		t.Errorf("%s, %v, want %s", got, err, want)
+	}
+}
+
+func TestSectionsSeparateTextFromNames(t *testing.T) {
+	src := "package p\n\nvar letter = 1 // a letter or else\n\nvar orElse = 2\n"
+	findings, err := Check(fstest.MapFS{"p.go": {Data: []byte(src)}}, "[names]\nletter = message\n[text]\nor else = otherwise\n", "")
+	if err != nil || len(findings) != 2 || findings[0].word != "letter" || findings[1].word != "or else" || findings[1].Line != 3 {
 		t.Error(findings, err)
+	}
+}
+
+func TestOtherFilesAreChecked(t *testing.T) {
+	for file, test := range map[string]struct {
+		text string
+		want int // findings
+	}{
+		"page.html":    {"<p class=\"for ever\" title=\"for ever\">{{/* for ever */}}for ever</p>\n<!-- for ever -->\n", 3},
+		"page.js":      {"let forEver = \"for ever\" // for ever\n/* a\nfor ever\n*/ x = for ever\n", 3},
+		"page.css":     {".for-ever { color: red } /* for ever */\n", 1},
+		"values.yaml":  {"for: ever\nsummary: it is for ever # for ever\n", 2},
+		"ci.yml":       {"# `for ever`\nname: for ever\n", 1},
+		"helpers.tpl":  {"{{/* for ever */}}\n{{ for ever }}\n", 1},
+		"a.sh":         {"for ever in 1; do echo \"for ever\"; done # for ever\n", 2},
+		"Makefile":     {"x: ## for ever\n\techo for ever\n", 1},
+		"nats.conf":    {"for: ever # for ever\n", 1},
+		"unit.service": {"Description=for ever\n", 1},
+		"data.txt":     {"for ever\n", 0},
+	} {
+		findings, err := Check(fstest.MapFS{file: {Data: []byte(test.text)}}, "for ever = forever", "")
+		if err != nil || len(findings) != test.want {
+			t.Errorf("%s: %v, %v, want %d", file, findings, err, test.want)
+		}
 	}
 }
 

@@ -58,32 +58,30 @@ func (ws Words) find(lines []Line) []Finding {
 	var found []Finding
 	for _, l := range lines {
 		for _, w := range ws {
-			if m := w.match(&l); m != "" {
-				found = append(found, Finding{Line: l.Number, Text: fmt.Sprintf("%q: use %s", m, w.instead)})
+			for _, m := range w.matches(&l) {
+				found = append(found, Finding{Line: l.Number, Text: fmt.Sprintf("%q: use %s", m, w.instead), word: m})
 			}
 		}
 	}
 	return found
 }
 
-// match returns the part of a line that must not be used, or "".
-func (w *Word) match(l *Line) string {
+// matches returns the parts of a line that must not be used.
+func (w *Word) matches(l *Line) []string {
+	var all []string
 	if w.prose {
-		if m := w.re.FindString(l.Prose); m != "" {
-			return m
-		}
+		all = w.re.FindAllString(l.Prose, -1)
 	}
 	if w.names {
 		for _, name := range l.Names {
-			if m := w.re.FindString(name); m != "" {
-				return m
-			}
+			all = append(all, w.re.FindAllString(name, -1)...)
 		}
 	}
-	return ""
+	return all
 }
 
-// Allowed are the exceptions. An exception is a file and a text; findings in lines of the file that contain the text are not reported.
+// Allowed are the exceptions. An exception is a pattern of files and a text. In the lines of these files that contain the text, a word within
+// the text is not reported, nor is another kind of finding.
 type Allowed []*exception
 
 type exception struct {
@@ -92,7 +90,7 @@ type exception struct {
 	used       bool
 }
 
-// parseAllowed reads lines of the form "file: text".
+// parseAllowed reads lines of the form "file: text". The file is a name, a directory with a slash at its end, or * for every file.
 func parseAllowed(list string) (Allowed, error) {
 	var all Allowed
 	for n, line := range strings.Split(list, "\n") {
@@ -111,13 +109,21 @@ func parseAllowed(list string) (Allowed, error) {
 // has reports whether the finding is an exception.
 func (a Allowed) has(lines []Line, f Finding) bool {
 	for _, e := range a {
-		if e.file == f.File && strings.Contains(lines[f.Line-1].Text, e.text) {
+		if e.covers(f.File) && strings.Contains(lines[f.Line-1].Text, e.text) && strings.Contains(folded(e.text), folded(f.word)) {
 			e.used = true
 			return true
 		}
 	}
 	return false
 }
+
+// covers reports whether the exception is for a file.
+func (e *exception) covers(file string) bool {
+	return e.file == "*" || e.file == file || strings.HasSuffix(e.file, "/") && strings.HasPrefix(file, e.file)
+}
+
+// folded returns a text without case and spaces, because a name has no spaces between its words.
+func folded(text string) string { return strings.ToLower(strings.ReplaceAll(text, " ", "")) }
 
 // unused reports exceptions that no longer apply.
 func (a Allowed) unused() []Finding {
