@@ -15,13 +15,13 @@ local function open(version, policy, declared)
   local g = {
     us = tonumber(time[1]) * 1000000 + tonumber(time[2]), known = s[7] and true or false, used = tonumber(s[7]) or 0,
     last = tonumber(s[4]) or 0, nested = tonumber(s[8]) or 0, dead = s[9] == '1', version = s[1] or '0', declared = s[3] or '',
-    waiting = redis.call('ZCARD', waiters), holding = redis.call('ZCARD', holders), away = redis.call('ZCARD', rejected),
+    waiting = redis.call('ZCARD', waiters), holding = redis.call('ZCARD', holders), rejections = redis.call('ZCARD', rejected),
     was = {}, is = {}, number = {}, fresh = {}, order = {}, gone = 0, -- about the members that the script has read
     grants = 0, set = {}, add = {}, noticed = nil,
   }
   g.t = math.floor(g.us / 1000)
   g.noticed = g.t
-  g.queued, g.turned, g.empty = g.waiting > 0, g.away > 0, g.waiting + g.holding + g.away == 0
+  g.queued, g.any_rejected, g.empty = g.waiting > 0, g.rejections > 0, g.waiting + g.holding + g.rejections == 0
   local text = s[2]
   if version ~= '' and tonumber(version) >= tonumber(g.version) then
     if g.version ~= version or text ~= policy or g.declared ~= declared or not s[1] then
@@ -115,8 +115,8 @@ local function where(g, m)
     g.number[m] = tonumber(number)
     return seen(g, m, 'q')
   end
-  if g.turned and redis.call('ZSCORE', rejected, 't' .. m) then return seen(g, m, 't') end
-  if g.turned and redis.call('ZSCORE', rejected, 'c' .. m) then return seen(g, m, 'c') end
+  if g.any_rejected and redis.call('ZSCORE', rejected, 't' .. m) then return seen(g, m, 't') end
+  if g.any_rejected and redis.call('ZSCORE', rejected, 'c' .. m) then return seen(g, m, 'c') end
   return seen(g, m, '')
 end
 
@@ -146,7 +146,7 @@ local function tally(g, m, place, n)
   elseif place == 'a' then
     g.holding = g.holding + n
   elseif place ~= '' then
-    g.away = g.away + n
+    g.rejections = g.rejections + n
   end
 end
 
@@ -256,7 +256,7 @@ local function close(g, keyed)
     if n ~= 0 then redis.call('HINCRBY', state, f, n) end
   end
   if keyed ~= '1' then return end
-  local empty = g.waiting + g.holding + g.away == 0
+  local empty = g.waiting + g.holding + g.rejections == 0
   for _, k in ipairs({grants, state}) do
     if empty then
       redis.call('PEXPIREAT', k, ms(math.max(g.used + math.max(3600000, g.rate > 0 and g.span or 0), g.since and g.quota > 0 and g.since + g.period or 0)))

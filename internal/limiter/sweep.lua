@@ -36,9 +36,9 @@ local function touched(members)
   return args
 end
 
-local stale, away = inactive(holders), inactive(rejected)
-local more = #stale == ROUND or #away == ROUND
-local checked, noticed = touched(stale), touched(away)
+local stale, rejections = inactive(holders), inactive(rejected)
+local more = #stale == ROUND or #rejections == ROUND
+local checked, noticed = touched(stale), touched(rejections)
 
 if g.waiting > 0 and g.timeout >= 0 then
   local late = redis.call('ZRANGEBYSCORE', waiters, '-inf', ms(g.us - g.timeout * 1000), 'LIMIT', 0, ROUND)
@@ -46,7 +46,7 @@ if g.waiting > 0 and g.timeout >= 0 then
     seen(g, m, 'q')
     move(g, m, 't')
     count(g, 't', 1)
-    away[#away + 1] = 't' .. m
+    rejections[#rejections + 1] = 't' .. m
   end
   more = more or #late == ROUND
 end
@@ -89,7 +89,7 @@ local dead = deadlocked()
 if dead ~= g.dead then redis.call('HSET', state, 'dl', dead and '1' or '0') end
 
 local till, next_sweep = limited(g), 0
-local empty = g.waiting + g.holding + g.away == 0
+local empty = g.waiting + g.holding + g.rejections == 0
 if not empty then
   next_sweep = g.t + AGAIN
   if g.waiting > 0 then
@@ -101,5 +101,5 @@ if not empty then
 end
 return {
   ms(g.t), ms(g.waiting), ms(g.holding), ms(till), ms(next_sweep), dead and '1' or '0', ms(empty and g.t - g.used or 0), more and '1' or '0',
-  g.version, g.declared, admitted, away, stale,
+  g.version, g.declared, admitted, rejections, stale,
 }

@@ -165,7 +165,7 @@ spec:
 {{- end }}
 {{- if $v.networkPolicy.enabled }}
 {{- if and (not $v.networkPolicy.from) (or $v.serviceMonitor.enabled (and $v.worker.enabled $v.worker.autoscaling.enabled)) }}
-{{- fail "networkPolicy.from must name who reaches the HTTP port: Prometheus and KEDA, most often in other namespaces, and your own clients" }}
+{{- fail "networkPolicy.from must name the clients of the HTTP port: Prometheus and KEDA, most often in other namespaces, and your own clients" }}
 {{- end }}
 ---
 apiVersion: networking.k8s.io/v1
