@@ -17,7 +17,7 @@ import (
 )
 
 type listCmd struct {
-	Status     string `enum:",pending,running,paused,completed,failed,cancelled" default:"" placeholder:"STATUS" help:"Only instances that are pending (waiting for their start, or at the limit of their orchestration), running, paused, completed, failed or cancelled."`
+	Status     string `enum:",pending,running,paused,completed,failed,cancelled" default:"" placeholder:"STATUS" help:"Only instances that are pending (not begun: waiting for the time of their start, at the limit of their orchestration, or for an orchestrator that has it), running, paused, completed, failed or cancelled."`
 	Where      string `placeholder:"FILTER" help:"Only instances that pass a filter, such as 'orchestration = fulfil and started > -24h and id starts order-'."`
 	Stalled    bool   `help:"Everything that makes no progress, with the reason: stalled instances, instances that wait for their start or for a worker, and refused inputs. In --where, use stalled = true."`
 	Oldest     bool   `help:"Sort by the latest change of status, the oldest first. Default: the newest first."`
@@ -83,31 +83,7 @@ func (c *listCmd) Run(ctx context.Context, s streams, cl *client.Client) error {
 	if more && term.Interactive(s.out) {
 		_, _ = fmt.Fprintf(s.err, "The first %d are shown; --limit 0 shows all.\n", n)
 	}
-	if failed == nil && !c.Stalled && c.Where == "" && (c.Status == "" || c.Status == string(client.Pending)) {
-		failed = notBegun(ctx, s, cl)
-	}
 	return failed
-}
-
-// notBegun reports the number of instances that are stalled before their start. Only the list of stalled instances includes them.
-func notBegun(ctx context.Context, s streams, cl *client.Client) error {
-	n := 0
-	for d, err := range cl.Stalled(ctx) {
-		if err != nil {
-			return err
-		}
-		if d.Status == client.Pending && d.Started.IsZero() {
-			n++
-		}
-	}
-	if n == 0 {
-		return nil
-	}
-	have := "instances have"
-	if n == 1 {
-		have = "instance has"
-	}
-	return s.note("%d %s not begun; \"pawl list --stalled\" shows why", n, have)
 }
 
 func stalledTable(rows []client.Summary) *term.Table {
@@ -175,5 +151,45 @@ func (c *listCmd) rows(ctx context.Context, cl *client.Client) iter.Seq2[client.
 	if c.Limit > 0 {
 		o.Limit = c.Limit + 1
 	}
-	return cl.List(ctx, o)
+	begun := cl.List(ctx, o)
+	if c.Where != "" || c.Status != "" && c.Status != string(client.Pending) {
+		return begun
+	}
+	return c.withNotBegun(ctx, cl, begun)
+}
+
+// withNotBegun adds the instances that are stalled before their start to a list, in its order.
+func (c *listCmd) withNotBegun(ctx context.Context, cl *client.Client, begun iter.Seq2[client.Summary, error]) iter.Seq2[client.Summary, error] {
+	return func(yield func(client.Summary, error) bool) {
+		var rows []client.Summary
+		var failed error
+		for d, err := range cl.Stalled(ctx) {
+			if failed = err; err == nil && d.Status == client.Pending && d.Started.IsZero() && d.Orchestration != "" {
+				rows = append(rows, d)
+			}
+		}
+		order := func(a, b client.Summary) int { return b.StatusSince.Compare(a.StatusSince) }
+		if c.Oldest {
+			order = func(a, b client.Summary) int { return a.StatusSince.Compare(b.StatusSince) }
+		}
+		slices.SortFunc(rows, order)
+		for d, err := range begun {
+			for ; err == nil && len(rows) > 0 && order(rows[0], d) < 0; rows = rows[1:] {
+				if !yield(rows[0], nil) {
+					return
+				}
+			}
+			if !yield(d, err) || err != nil {
+				return
+			}
+		}
+		for _, d := range rows {
+			if !yield(d, nil) {
+				return
+			}
+		}
+		if failed != nil {
+			yield(client.Summary{}, failed)
+		}
+	}
 }

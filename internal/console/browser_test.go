@@ -119,7 +119,11 @@ const audit = `(() => {
   const ids = [...document.querySelectorAll("[id]")].map(e => e.id);
   for (const id of ids) if (ids.indexOf(id) !== ids.lastIndexOf(id)) wrong.push("id twice: " + id);
   const lum = c => { const v = c.match(/[\d.]+/g).slice(0, 3).map(x => x / 255).map(x => x <= .04045 ? x / 12.92 : ((x + .055) / 1.055) ** 2.4); return .2126 * v[0] + .7152 * v[1] + .0722 * v[2]; };
-  const solid = e => { for (; e; e = e.parentElement) { const c = getComputedStyle(e).backgroundColor; if (/^rgb\(/.test(c)) return c; } return "rgb(255, 255, 255)"; };
+  const backgrounds = new Map([[null, "rgb(255, 255, 255)"]]);
+  const solid = e => {
+    if (!backgrounds.has(e)) { const c = getComputedStyle(e).backgroundColor; backgrounds.set(e, /^rgb\(/.test(c) ? c : solid(e.parentElement)); }
+    return backgrounds.get(e);
+  };
   for (const e of document.querySelectorAll("main *, nav *")) {
     if (![...e.childNodes].some(n => n.nodeType === 3 && n.data.trim()) || !e.getClientRects().length || e.closest("svg")) continue;
     const style = getComputedStyle(e), a = lum(style.color), b = lum(solid(e));

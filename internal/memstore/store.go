@@ -161,7 +161,6 @@ type Instance struct {
 	Leases    map[Place]Lease
 	Reports   map[Place]string // how cancelled activities ended
 
-	Spent []string // messages that were removed by a purge; only for the checks of tests/model
 }
 
 // History returns the history of the current execution.
@@ -187,7 +186,7 @@ func (s *Store) Clone() *Store {
 	for id, in := range s.Instances {
 		c.Instances[id] = &Instance{
 			Record: in.Record, Histories: maps.Clone(in.Histories), Inbox: slices.Clone(in.Inbox), Seen: maps.Clone(in.Seen), Leases: maps.Clone(in.Leases),
-			Reports: maps.Clone(in.Reports), Spent: slices.Clone(in.Spent),
+			Reports: maps.Clone(in.Reports),
 		}
 		for n, h := range in.Histories {
 			c.Instances[id].Histories[n] = slices.Clone(h)

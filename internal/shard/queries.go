@@ -404,13 +404,28 @@ func (qs *queries) stalled(ctx context.Context, q *request.Stalled) (request.Rep
 			qs.shell.unserved.drop(id)
 			continue
 		}
-		r.Instances = append(r.Instances, summary(id, rec, reason))
+		row := summary(id, rec, reason)
+		if rec == nil && err == nil {
+			if row.Orchestration, row.Version, err = qs.unreadStart(ctx, id); err != nil {
+				return r, err
+			}
+		}
+		r.Instances = append(r.Instances, row)
 	}
 	if from+limit < len(ids) {
 		r.Cursor = page[len(page)-1]
 		return r, nil
 	}
 	return qs.refusals(ctx, r)
+}
+
+// unreadStart returns the orchestration and version of an instance that has not begun; empty if only early inputs have arrived.
+func (qs *queries) unreadStart(ctx context.Context, id string) (name, version string, err error) {
+	first, err := qs.process.store.Inbox(ctx, qs.shell.st.Part, id, 1) // a start is before early inputs
+	if s := nextStart(record.Loaded{Unread: first}); s != nil {
+		name, version = s.Name, s.Version
+	}
+	return name, version, err
 }
 
 // refusals adds the refused inputs, of which the store keeps at most a hundred, to the last page.

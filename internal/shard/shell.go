@@ -118,7 +118,7 @@ func (s *shell) read(e *core.Effect) {
 			m.Body, m.Err = s.process.store.Unread(ctx, part, id)
 		case core.SearchInbox:
 			m.Kind = core.InboxRead
-			m.Body, m.Err = s.process.store.Inbox(ctx, part, id)
+			m.Body, m.Err = s.process.store.Inbox(ctx, part, id, 0)
 		case core.FetchHead:
 			m.Kind = core.HeadRead
 			m.Body, m.Err = s.process.store.Head(ctx, part, id)

@@ -16,7 +16,7 @@ const wipeTimeout = 5 * time.Minute
 
 // findWipe searches the raw inbox for a forced purge, and then for all keys of the instance. It returns nil if there is no forced purge.
 func (s *shell) findWipe(ctx context.Context, id string) (*core.Wipe, error) {
-	raw, err := s.process.store.Inbox(ctx, s.st.Part, id)
+	raw, err := s.process.store.Inbox(ctx, s.st.Part, id, 0)
 	if store.Unreadable(err) {
 		return nil, nil //nolint:nilnil // the inbox has a foreign type; ingest removes it for a forced purge, see unblock
 	}

@@ -63,6 +63,8 @@ func Cursor(s Summary) string { return request.ListCursor(unixMilli(s.StatusSinc
 // an attribute, prefixes of an id, ended and, in a list of ended instances, updated. For the other terms an orchestrator reads the record
 // of each candidate.
 //
+// Instances that are stalled before their start are not included; see Stalled.
+//
 // A listing is not a snapshot: an instance whose status changes during it may be listed twice or not at all.
 func (c *Client) List(ctx context.Context, o ListOptions) iter.Seq2[Summary, error] {
 	where, err := filter.Parse(o.Where, time.Now())

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"encoding/binary"
 	"reflect"
 	"time"
 	"unsafe"
@@ -8,7 +9,8 @@ import (
 	"github.com/pawlrun/pawl/internal/author"
 )
 
-// Worlds are plain data: reflection copies and compares them.
+// Worlds are plain data. A layout copies and compares the values of a type; layouts are compiled from the types by reflection, once, because
+// a search copies and hashes hundreds of thousands of worlds.
 
 // shared are immutable types, which copies share.
 var shared = map[reflect.Type]bool{
@@ -18,134 +20,89 @@ var shared = map[reflect.Type]bool{
 // unseen are fields that do not distinguish states: effects that were returned already, and counts.
 var unseen = map[string]bool{"effects": true, "met": true, "log": true, "cfg": true, "setup": true}
 
+// layout copies and hashes the values of a type.
+type layout struct {
+	of      reflect.Type
+	deep    bool                                    // a copy of the memory shares what may change
+	pointed bool                                    // there are pointers to values of this struct type
+	own     func(c copier, to, from unsafe.Pointer) // gives *to, a copy of the memory of *from, copies of its references; to may be from
+	hash    func(h *hash, at unsafe.Pointer)
+}
+
+var references = map[reflect.Kind]bool{reflect.Pointer: true, reflect.Interface: true, reflect.Slice: true, reflect.Map: true}
+
+var layouts = map[reflect.Type]*layout{}
+
+// layoutOf returns the layout of a type. Layouts of recursive types refer to themselves.
+func layoutOf(t reflect.Type) *layout {
+	if p := layouts[t]; p != nil {
+		return p
+	}
+	p := &layout{of: t, deep: references[t.Kind()] && !shared[t], hash: func(*hash, unsafe.Pointer) {}}
+	layouts[t] = p
+	switch t.Kind() {
+	case reflect.Bool:
+		p.hash = func(h *hash, at unsafe.Pointer) {
+			if *(*bool)(at) {
+				h.add(1)
+			}
+			h.add(2)
+		}
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		p.number()
+	case reflect.String:
+		p.hash = func(h *hash, at unsafe.Pointer) { h.text(*(*string)(at)) }
+	case reflect.Pointer:
+		p.pointer()
+	case reflect.Interface:
+		p.dynamic()
+	case reflect.Slice:
+		p.slice()
+	case reflect.Array:
+		p.array()
+	case reflect.Map:
+		p.entries()
+	case reflect.Struct:
+		p.fields()
+	default: // functions
+	}
+	return p
+}
+
 type place struct {
 	at unsafe.Pointer
 	of reflect.Type
 }
 
-// copied returns a deep copy of *p.
-func copied[T any](p *T) *T {
-	out := new(T)
-	c := copier{}
-	c.copy(reflect.ValueOf(out).Elem(), reflect.ValueOf(p).Elem())
-	return out
-}
+// copier records the copies by address, because several pointers may lead to a value, and into a struct that was copied already.
+type copier map[place]unsafe.Pointer
 
-// copier records the copies by address, because a pointer may lead into a struct that was copied already.
-type copier map[place]reflect.Value
+// incomplete reports that a copy was made before it was known that there are pointers to one of its structs.
+var incomplete bool
 
-func (c copier) copy(to, from reflect.Value) {
-	if plain(from.Type()) || shared[from.Type()] {
-		to.Set(from)
-		return
-	}
-	switch from.Kind() {
-	case reflect.Pointer:
-		c.pointer(to, from)
-	case reflect.Interface:
-		if !from.IsNil() {
-			to.Set(c.loose(from.Elem()))
+// copied returns a deep copy of *from.
+func copied[T any](from *T) *T {
+	p := layoutOf(reflect.TypeFor[T]())
+	for {
+		incomplete = false
+		to := new(T)
+		*to = *from
+		if p.own(copier{}, unsafe.Pointer(to), unsafe.Pointer(from)); !incomplete {
+			return to
 		}
-	case reflect.Slice:
-		if !from.IsNil() {
-			to.Set(reflect.MakeSlice(from.Type(), from.Len(), from.Len()))
-			for i := range from.Len() {
-				c.copy(to.Index(i), from.Index(i))
-			}
-		}
-	case reflect.Map:
-		if !from.IsNil() {
-			to.Set(reflect.MakeMapWithSize(from.Type(), from.Len()))
-			for it := from.MapRange(); it.Next(); {
-				to.SetMapIndex(it.Key(), c.loose(it.Value()))
-			}
-		}
-	case reflect.Struct:
-		to.Set(from)
-		c[place{from.Addr().UnsafePointer(), from.Type()}] = to.Addr()
-		for _, f := range deepFields(from.Type()) {
-			c.copy(f.of(to), f.of(from))
-		}
-	default:
-		to.Set(from)
 	}
-}
-
-func (c copier) pointer(to, from reflect.Value) {
-	if from.IsNil() {
-		return
-	}
-	at := place{from.UnsafePointer(), from.Type().Elem()}
-	if has, ok := c[at]; ok {
-		to.Set(has)
-		return
-	}
-	out := reflect.New(from.Type().Elem())
-	c[at] = out
-	to.Set(out)
-	c.copy(out.Elem(), from.Elem())
-}
-
-// loose copies a value that is not addressable.
-func (c copier) loose(v reflect.Value) reflect.Value {
-	from, to := reflect.New(v.Type()).Elem(), reflect.New(v.Type()).Elem()
-	from.Set(v)
-	c.copy(to, from)
-	return to
-}
-
-// deepField is a field that is not plain. It can be set although it is not exported.
-type deepField struct {
-	offset uintptr
-	is     reflect.Type
-}
-
-func (f deepField) of(v reflect.Value) reflect.Value {
-	return reflect.NewAt(f.is, unsafe.Add(v.Addr().UnsafePointer(), f.offset)).Elem()
-}
-
-var fields = map[reflect.Type][]deepField{}
-
-func deepFields(t reflect.Type) []deepField {
-	known, ok := fields[t]
-	if !ok {
-		for f := range t.Fields() {
-			if !plain(f.Type) && !shared[f.Type] {
-				known = append(known, deepField{f.Offset, f.Type})
-			}
-		}
-		fields[t] = known
-	}
-	return known
-}
-
-var plains = map[reflect.Type]bool{}
-
-// plain reports whether a type contains no pointers other than those of strings and functions.
-func plain(t reflect.Type) bool {
-	if known, ok := plains[t]; ok {
-		return known
-	}
-	is := true
-	switch t.Kind() {
-	case reflect.Pointer, reflect.Interface, reflect.Slice, reflect.Map:
-		is = false
-	case reflect.Array:
-		is = plain(t.Elem())
-	case reflect.Struct:
-		for f := range t.Fields() {
-			is = is && plain(f.Type)
-		}
-	default:
-	}
-	plains[t] = is
-	return is
 }
 
 // hash is the hash of everything that distinguishes states.
 type hash struct {
 	a, b uint64
-	path []place
+	path []place // structs that are being hashed
+}
+
+func hashOf[T any](of *T) [2]uint64 {
+	h := hash{a: 1, b: 2}
+	layoutOf(reflect.TypeFor[T]()).hash(&h, unsafe.Pointer(of))
+	return [2]uint64{h.a, h.b}
 }
 
 func (h *hash) add(x uint64) {
@@ -157,106 +114,218 @@ func (h *hash) add(x uint64) {
 
 func (h *hash) text(s string) {
 	h.add(uint64(len(s)))
-	for i := 0; i < len(s); i += 8 {
-		var x uint64
-		for j := i; j < min(i+8, len(s)); j++ {
-			x = x<<8 | uint64(s[j])
-		}
-		h.add(x)
+	b := unsafe.Slice(unsafe.StringData(s), len(s))
+	for ; len(b) >= 8; b = b[8:] {
+		h.add(binary.LittleEndian.Uint64(b))
+	}
+	var rest [8]byte
+	if copy(rest[:], b) > 0 {
+		h.add(binary.LittleEndian.Uint64(rest[:]))
 	}
 }
 
-func (h *hash) value(v reflect.Value) {
-	switch v.Kind() {
-	case reflect.Bool:
-		if v.Bool() {
-			h.add(1)
-		}
-		h.add(2)
-	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
-		h.add(uint64(v.Int()))
-	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		h.add(v.Uint())
-	case reflect.String:
-		h.text(v.String())
-	case reflect.Pointer, reflect.Interface:
-		h.pointed(v)
-	case reflect.Slice:
-		h.add(uint64(v.Len()))
-		if v.Type().Elem().Kind() == reflect.Uint8 {
-			h.text(string(v.Bytes()))
+// number hashes integers by their size; that of a negative number need not be the same for all sizes.
+func (p *layout) number() {
+	switch p.of.Size() {
+	case 1:
+		p.hash = func(h *hash, at unsafe.Pointer) { h.add(uint64(*(*uint8)(at))) }
+	case 2:
+		p.hash = func(h *hash, at unsafe.Pointer) { h.add(uint64(*(*uint16)(at))) }
+	case 4:
+		p.hash = func(h *hash, at unsafe.Pointer) { h.add(uint64(*(*uint32)(at))) }
+	default:
+		p.hash = func(h *hash, at unsafe.Pointer) { h.add(*(*uint64)(at)) }
+	}
+}
+
+func (p *layout) pointer() {
+	elem := layoutOf(p.of.Elem())
+	if !p.deep {
+		return
+	}
+	if !elem.pointed {
+		elem.pointed, incomplete = true, true
+	}
+	p.own = func(c copier, to, from unsafe.Pointer) {
+		is := *(*unsafe.Pointer)(from)
+		if is == nil {
 			return
 		}
-		for i := range v.Len() {
-			h.value(v.Index(i))
-		}
-	case reflect.Array:
-		for i := range v.Len() {
-			h.value(v.Index(i))
-		}
-	case reflect.Map:
-		h.entries(v)
-	case reflect.Struct:
-		if v.CanAddr() {
-			h.path = append(h.path, place{unsafe.Pointer(v.UnsafeAddr()), v.Type()})
-			defer func() { h.path = h.path[:len(h.path)-1] }()
-		}
-		for _, i := range seenFields(v.Type()) {
-			h.value(v.Field(i))
-		}
-	default: // functions
-	}
-}
-
-func (h *hash) pointed(v reflect.Value) {
-	if v.IsNil() {
-		h.add(3)
-		return
-	}
-	if v.Kind() == reflect.Interface {
-		v = v.Elem()
-		h.text(v.Type().String())
-		h.value(v)
-		return
-	}
-	if shared[v.Type()] {
-		return
-	}
-	at := place{v.UnsafePointer(), v.Type().Elem()}
-	for i, p := range h.path {
-		if p == at {
-			h.add(uint64(i) + 4)
-			return
-		}
-	}
-	h.value(v.Elem())
-}
-
-// entries adds the entries of a map, independent of their order.
-func (h *hash) entries(v reflect.Value) {
-	var a, b uint64
-	for it := v.MapRange(); it.Next(); {
-		one := hash{a: 7, b: 11, path: h.path}
-		one.value(it.Key())
-		one.value(it.Value())
-		a, b = a+one.a, b+one.b
-	}
-	h.add(a)
-	h.add(b)
-	h.add(uint64(v.Len()))
-}
-
-var seen = map[reflect.Type][]int{}
-
-func seenFields(t reflect.Type) []int {
-	known, ok := seen[t]
-	if !ok {
-		for i := range t.NumField() {
-			if !unseen[t.Field(i).Name] {
-				known = append(known, i)
+		out, ok := c[place{is, elem.of}]
+		if !ok {
+			out = box(reflect.NewAt(elem.of, is).Elem())
+			if c[place{is, elem.of}] = out; elem.deep {
+				elem.own(c, out, is)
 			}
 		}
-		seen[t] = known
+		*(*unsafe.Pointer)(to) = out
 	}
-	return known
+	p.hash = func(h *hash, at unsafe.Pointer) {
+		is := *(*unsafe.Pointer)(at)
+		if is == nil {
+			h.add(3)
+			return
+		}
+		for i, p := range h.path {
+			if p.at == is && p.of == elem.of {
+				h.add(uint64(i) + 4)
+				return
+			}
+		}
+		elem.hash(h, is)
+	}
+}
+
+// dynamic copies and hashes an interface by the layout of its dynamic type.
+func (p *layout) dynamic() {
+	p.own = func(c copier, to, from unsafe.Pointer) {
+		is := reflect.NewAt(p.of, from).Elem().Elem()
+		if !is.IsValid() {
+			return
+		}
+		if value := layoutOf(is.Type()); value.deep {
+			out := box(is)
+			value.own(c, out, out)
+			reflect.NewAt(p.of, to).Elem().Set(reflect.NewAt(value.of, out).Elem())
+		}
+	}
+	p.hash = func(h *hash, at unsafe.Pointer) {
+		is := reflect.NewAt(p.of, at).Elem().Elem()
+		if !is.IsValid() {
+			h.add(3)
+			return
+		}
+		h.text(is.Type().String())
+		layoutOf(is.Type()).hash(h, box(is))
+	}
+}
+
+// box returns the address of a copy of the memory of a value.
+func box(v reflect.Value) unsafe.Pointer {
+	out := reflect.New(v.Type())
+	out.Elem().Set(v)
+	return out.UnsafePointer()
+}
+
+func (p *layout) slice() {
+	elem := layoutOf(p.of.Elem())
+	size := p.of.Elem().Size()
+	if p.of.Elem().Kind() == reflect.Uint8 {
+		p.hash = func(h *hash, at unsafe.Pointer) {
+			b := *(*[]byte)(at)
+			h.text(unsafe.String(unsafe.SliceData(b), len(b)))
+		}
+	} else {
+		p.hash = func(h *hash, at unsafe.Pointer) {
+			s := *(*[]struct{})(at)
+			h.add(uint64(len(s)))
+			first := unsafe.Pointer(unsafe.SliceData(s))
+			for i := range len(s) {
+				elem.hash(h, unsafe.Add(first, uintptr(i)*size))
+			}
+		}
+	}
+	p.own = func(c copier, to, from unsafe.Pointer) {
+		is := reflect.NewAt(p.of, from).Elem()
+		if is.IsNil() {
+			return
+		}
+		n, old := is.Len(), is.UnsafePointer()
+		out := reflect.MakeSlice(p.of, n, n)
+		reflect.Copy(out, is)
+		reflect.NewAt(p.of, to).Elem().Set(out)
+		for i := 0; i < n && elem.deep; i++ {
+			elem.own(c, unsafe.Add(out.UnsafePointer(), uintptr(i)*size), unsafe.Add(old, uintptr(i)*size))
+		}
+	}
+}
+
+func (p *layout) array() {
+	elem := layoutOf(p.of.Elem())
+	p.deep = elem.deep
+	size, n := p.of.Elem().Size(), p.of.Len()
+	p.own = func(c copier, to, from unsafe.Pointer) {
+		for i := range n {
+			elem.own(c, unsafe.Add(to, uintptr(i)*size), unsafe.Add(from, uintptr(i)*size))
+		}
+	}
+	p.hash = func(h *hash, at unsafe.Pointer) {
+		for i := range n {
+			elem.hash(h, unsafe.Add(at, uintptr(i)*size))
+		}
+	}
+}
+
+// entries hashes the entries of a map independent of their order. No pointer leads into a map.
+func (p *layout) entries() {
+	key, value := layoutOf(p.of.Key()), layoutOf(p.of.Elem())
+	p.own = func(c copier, to, from unsafe.Pointer) {
+		is := reflect.NewAt(p.of, from).Elem()
+		if is.IsNil() {
+			return
+		}
+		out := reflect.MakeMapWithSize(p.of, is.Len())
+		k, v := reflect.New(key.of).Elem(), reflect.New(value.of).Elem()
+		for it := is.MapRange(); it.Next(); {
+			k.SetIterKey(it)
+			v.SetIterValue(it)
+			if value.deep {
+				value.own(c, v.Addr().UnsafePointer(), v.Addr().UnsafePointer())
+			}
+			out.SetMapIndex(k, v)
+		}
+		reflect.NewAt(p.of, to).Elem().Set(out)
+	}
+	p.hash = func(h *hash, at unsafe.Pointer) {
+		is := reflect.NewAt(p.of, at).Elem()
+		var a, b uint64
+		if is.Len() > 0 {
+			k, v := reflect.New(key.of).Elem(), reflect.New(value.of).Elem()
+			for it := is.MapRange(); it.Next(); {
+				k.SetIterKey(it)
+				v.SetIterValue(it)
+				one := hash{a: 7, b: 11, path: h.path}
+				key.hash(&one, k.Addr().UnsafePointer())
+				value.hash(&one, v.Addr().UnsafePointer())
+				a, b = a+one.a, b+one.b
+			}
+		}
+		h.add(a)
+		h.add(b)
+		h.add(uint64(is.Len()))
+	}
+}
+
+// fields copies and hashes fields, also those that are not exported.
+func (p *layout) fields() {
+	type field struct {
+		*layout
+		at uintptr
+	}
+	var deep, distinct []field
+	for f := range p.of.Fields() {
+		is := field{layoutOf(f.Type), f.Offset}
+		if is.deep {
+			p.deep = true
+			deep = append(deep, is)
+		}
+		if !unseen[f.Name] {
+			distinct = append(distinct, is)
+		}
+	}
+	p.own = func(c copier, to, from unsafe.Pointer) {
+		if p.pointed {
+			c[place{from, p.of}] = to
+		}
+		for _, f := range deep {
+			f.own(c, unsafe.Add(to, f.at), unsafe.Add(from, f.at))
+		}
+	}
+	p.hash = func(h *hash, at unsafe.Pointer) {
+		h.path = append(h.path, place{at, p.of})
+		for _, f := range distinct {
+			f.layout.hash(h, unsafe.Add(at, f.at))
+		}
+		h.path = h.path[:len(h.path)-1]
+	}
 }

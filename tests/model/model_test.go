@@ -3,8 +3,6 @@ package model
 import (
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -20,30 +18,7 @@ func TestMain(m *testing.M) {
 	if name := os.Getenv("PAWL_MUTANT"); name != "" {
 		os.Exit(searchMutant(name))
 	}
-	if racing {
-		os.Exit(runWithoutDetector())
-	}
 	goleak.VerifyTestMain(m)
-}
-
-// runWithoutDetector runs the tests in a binary without the race detector: each world belongs to one goroutine, and there are many worlds.
-func runWithoutDetector() int {
-	dir, err := os.MkdirTemp("", "pawl-model")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	binary := filepath.Join(dir, "model.test")
-	for _, args := range [][]string{{"go", "test", "-c", "-o", binary, "."}, append([]string{binary}, os.Args[1:]...)} {
-		cmd := exec.Command(args[0], args[1:]...) //nolint:noctx // this package, with the arguments of this process
-		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-		if err := cmd.Run(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-	}
-	return 0
 }
 
 func setup(program string, f Faults, ids ...string) Setup {

@@ -152,9 +152,9 @@ func unread(instance string, v any, err error) ([][]byte, error) {
 	return elements(r.Strs(1)), r.Err()
 }
 
-// Inbox reads the whole inbox.
-func (s *Reader) Inbox(ctx context.Context, part int, instance string) ([][]byte, error) {
-	all, err := s.strs(ctx, redisx.Command("LRANGE", s.space.Part(part).Inbox(instance), 0, -1))
+// Inbox reads the first n elements of the inbox; all of them if n is 0.
+func (s *Reader) Inbox(ctx context.Context, part int, instance string, n int) ([][]byte, error) {
+	all, err := s.strs(ctx, redisx.Command("LRANGE", s.space.Part(part).Inbox(instance), 0, n-1))
 	if err != nil {
 		return nil, fmt.Errorf("instance %s: read the inbox: %w", instance, err)
 	}

@@ -23,7 +23,7 @@ func (s *Reader) Mentions(ctx context.Context, part int, instance string, names 
 	for _, name := range names {
 		m.left[name] = struct{}{}
 	}
-	inbox, err := s.Inbox(ctx, part, instance)
+	inbox, err := s.Inbox(ctx, part, instance, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -218,7 +218,7 @@ func TestUnreadIsOrderedAndBounded(t *testing.T) {
 			if got := read(); !slices.Equal(got, []int{5 << 20}) {
 				b.Errorf("sizes %v", got)
 			}
-			all, err := b.st.Inbox(b.ctx(), part, "a")
+			all, err := b.st.Inbox(b.ctx(), part, "a", 0)
 			if b.must(err); len(all) != 303 {
 				b.Errorf("%d elements in all", len(all))
 			}

@@ -19,7 +19,7 @@ func (s *Reader) RewindSource(ctx context.Context, part int, instance string, ex
 			break
 		}
 	}
-	out.Inbox, err = s.Inbox(ctx, part, instance)
+	out.Inbox, err = s.Inbox(ctx, part, instance, 0)
 	return out, err
 }
 
