@@ -278,7 +278,7 @@ func TestErrorOfAPortInUseNamesItsSetting(t *testing.T) {
 	for server, ports := range map[string][]string{"nats": {"--nats-port", taken, "--redis-port", "0"}, "redis": {"--nats-port", "0", "--redis-port", taken}} {
 		code, _, errs := command(t, append([]string{"dev", "--http", "", "--data", t.TempDir(), "--log-level", "error"}, ports...)...)
 		want := "--" + server + "-port (PAWL_" + strings.ToUpper(server) + "_PORT) chooses another port\n"
-		if code != 1 || !strings.HasPrefix(errs, "pawl: port "+taken+", ") || !strings.HasSuffix(errs, want) {
+		if code != 1 || !strings.HasPrefix(errs, "pawl: port "+taken+" for ") || !strings.HasSuffix(errs, want) {
 			t.Errorf("%s: code %d, %s", server, code, errs)
 		}
 	}

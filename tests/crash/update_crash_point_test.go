@@ -26,7 +26,7 @@ const (
 	twinOf          = 8 // one in so many updates is sent twice at the same time
 	updateDeaths    = 3 // deaths per case, plus one for each 1,000 updates
 	updatePasses    = 7 // passes of the crash point before a death, plus one for each 2,500 updates
-	repeatAfter        = 50 * time.Millisecond
+	repeatAfter     = 50 * time.Millisecond
 )
 
 // updating is a harness whose clients send updates to instances, which number the updates that they execute.

@@ -27,11 +27,11 @@ func setup(program string, f Faults, ids ...string) Setup {
 
 func (s Setup) with(change func(*Setup)) Setup { change(&s); return s }
 
-func retire(s *Setup)   { s.Retire = true }
-func ends(s *Setup)     { s.Ends = true }
-func parkLimited(s *Setup)  { s.Parked = 1 }
-func prompt(s *Setup)   { s.Prompt = true }
-func smallest(s *Setup) { s.Inbox = 1 }
+func retire(s *Setup)      { s.Retire = true }
+func ends(s *Setup)        { s.Ends = true }
+func parkLimited(s *Setup) { s.Parked = 1 }
+func prompt(s *Setup)      { s.Prompt = true }
+func smallest(s *Setup)    { s.Inbox = 1 }
 
 // worlds are those in which every promise must hold.
 func worlds() []world {
