@@ -59,6 +59,19 @@ func ExampleNew() {
 	_ = app.Stop(ctx) // running activities may finish
 }
 
+func ExampleOrchestrator() {
+	os.Exit(pawlfx.Run(slog.Default(),
+		pawlfx.Connections(
+			func() (*nats.Conn, error) { return nats.Connect(nats.DefaultURL) },
+			func() redis.UniversalClient { return redis.NewClient(&redis.Options{Addr: "localhost:6379"}) },
+		),
+		pawlfx.Orchestrations(func() []pawl.OrchestrationBinding {
+			return []pawl.OrchestrationBinding{film.Do(makeFilm)}
+		}),
+		pawlfx.Orchestrator(orchestrator.Config{Namespace: "films"}),
+	))
+}
+
 // serving is a program that runs orchestrations and serves their namespace with the options.
 func serving(addr string, opts ...pawlfx.HTTPOption) int {
 	return pawlfx.Run(slog.Default(),
