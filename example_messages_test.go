@@ -9,7 +9,7 @@ import (
 	"github.com/pawlrun/pawl/pawltest"
 )
 
-var closing = pawl.NewEvent[string]("closing") // the name of the one who closes
+var closing = pawl.NewEvent[string]("closing") // with the name of its sender
 
 func ExampleEvent_Receive() {
 	o := pawl.NewOrchestration[pawl.None, string]("shop")
@@ -28,11 +28,11 @@ func ExampleEvent_ReceiveWithin() {
 			return "", err
 		}
 		if !ok {
-			return "closed by nobody within 8 hours", nil
+			return "not closed within 8 hours", nil
 		}
 		return "closed by " + by, nil
 	}, pawl.None{})
-	// Output: closed by nobody within 8 hours
+	// Output: not closed within 8 hours
 }
 
 func ExampleEvent_TryReceive() {

@@ -83,8 +83,8 @@ func FuzzCloudEvent(f *testing.F) {
 	})
 }
 
-// FuzzWebhook verifies any headers and body as a webhook of each scheme. A request without a signature of the secret is refused without saying
-// why. A signed one is accepted as sent.
+// FuzzWebhook verifies any headers and body as a webhook of each scheme. A request without a signature of the secret is refused with the
+// same error. A signed one is accepted as sent.
 func FuzzWebhook(f *testing.F) {
 	triggers := fuzzTriggers(f)
 	now := time.Unix(1_790_000_000, 0)

@@ -12,7 +12,7 @@ import (
 // maxError is the maximum length of an error, in bytes. Errors quote what they reject, and requests may contain a megabyte.
 const maxError = 2000
 
-// FuzzRead reads the times of a schedule, as anybody who may start an instance sends them. A rejection has a bounded text. The next time of
+// FuzzRead reads the times of a schedule, which every client may send. A rejection has a bounded text. The next time of
 // accepted times is after the given one, within their bounds, the same after they are encoded and decoded again, and the next one of every
 // earlier time that is not before the given one.
 func FuzzRead(f *testing.F) {
