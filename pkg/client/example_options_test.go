@@ -115,15 +115,13 @@ func ExampleCursor() {
 	}
 }
 
-// A process that displays a history reads only the events that it has not read before.
+// A process that has displayed the first 40 events reads the next ones, in pages of 100.
 func ExampleClient_HistoryAfter() {
-	var last uint64 // id of the last event that was displayed
-	for e, err := range c.HistoryAfter(ctx, "order-17", 0, last, 100) {
+	for e, err := range c.HistoryAfter(ctx, "order-17", 0, 40, 100) {
 		if err != nil {
 			log.Fatal(err)
 		}
 		fmt.Println(e.ID, e.Type)
-		last = e.ID
 	}
 }
 
