@@ -24,8 +24,8 @@ type NameError struct {
 	kind error
 }
 
-// Error returns the invalid text and the rule that it breaks.
-func (e *NameError) Error() string { return fmt.Sprintf("%v %q: %s", e.kind, e.Text, e.Rule) }
+// Error returns the beginning of the invalid text, at most 250 characters, and the rule that it breaks.
+func (e *NameError) Error() string { return fmt.Sprintf("%v %.250q: %s", e.kind, e.Text, e.Rule) }
 
 // Unwrap returns ErrBadName or ErrBadID.
 func (e *NameError) Unwrap() error { return e.kind }

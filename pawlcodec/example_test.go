@@ -28,6 +28,17 @@ func ExampleNew() {
 	// Output: {"card":"4242"} <nil>
 }
 
+// A key has an id, which payloads contain, and 32 bytes of a secret, which it never prints.
+func ExampleNewKey() {
+	key, err := pawlcodec.NewKey("2026-11", make([]byte, 32)) // in production: random bytes from a secret store
+	fmt.Println(key, err)
+	_, err = pawlcodec.NewKey("2026-11", []byte("too short"))
+	fmt.Println(err != nil)
+	// Output:
+	// key 2026-11 <nil>
+	// true
+}
+
 // A key is rotated by putting another one in front of it: payloads sealed with the earlier key can still be opened.
 func ExampleKeys() {
 	key := func(id string, b byte) pawlcodec.Key {

@@ -2,6 +2,7 @@ package pawlcodec
 
 import (
 	"runtime"
+	"strings"
 	"testing"
 )
 
@@ -24,4 +25,31 @@ func TestAnnouncedSizeTakesNoMemory(t *testing.T) {
 			t.Errorf("%d bytes opened where %d were announced", len(b), opens-1)
 		}
 	}
+}
+
+// FuzzParseReference parses any bytes as a reference to an object. The name of an accepted one begins with a role, so that it is no other
+// subject, and has no further characters than digits; the sizes are bounded, and the reference is the same after it is encoded again.
+func FuzzParseReference(f *testing.F) {
+	digits := strings.Repeat("0a", nameBytes)
+	f.Add(reference{name: ByClient + "." + digits, size: 3, opens: 7}.append(nil))
+	f.Add(reference{name: ByWorker + "." + digits, size: maxStored, opens: maxStored}.append(nil))
+	f.Add(reference{name: ByOrchestrator + ".>" + digits[1:], size: 3, opens: 7}.append(nil))
+	f.Add(reference{name: digits, size: maxStored + 100, opens: 7}.append(nil))
+	f.Add([]byte{255, 255, 255, 255, 255, 255, 255, 255, 255, 1})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r, ok := parseReference(b)
+		if !ok {
+			return
+		}
+		role, name, _ := strings.Cut(r.name, ".")
+		if role != ByClient && role != ByOrchestrator && role != ByWorker || strings.Trim(name, "0123456789abcdefABCDEF") != "" || len(name) != 2*nameBytes {
+			t.Errorf("the name is %q", r.name)
+		}
+		if r.size < 0 || r.opens < 0 || r.size > maxStored+gcmTag || r.opens > maxStored+gcmTag {
+			t.Errorf("%d bytes, which open to %d", r.size, r.opens)
+		}
+		if again, ok := parseReference(r.append(nil)); !ok || again != r {
+			t.Errorf("%+v became %+v", r, again)
+		}
+	})
 }

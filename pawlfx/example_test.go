@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/redis/go-redis/v9"
+	"go.uber.org/fx"
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/pawlcodec"
@@ -35,6 +36,39 @@ func ExampleRun() {
 		}),
 		pawlfx.Worker(worker.Config{Concurrency: 8}),
 		pawlfx.HTTP("localhost:8080"), // health and metrics
+	))
+}
+
+// New is for programs that run the app themselves, such as in a test or together with the services of other packages.
+func ExampleNew() {
+	app := pawlfx.New(slog.Default(),
+		pawlfx.Connections(
+			func() (*nats.Conn, error) { return nats.Connect(nats.DefaultURL) },
+			func() redis.UniversalClient { return redis.NewClient(&redis.Options{Addr: "localhost:6379"}) },
+		),
+		pawlfx.Activities(func(e encoder) []pawl.ActivityBinding { return []pawl.ActivityBinding{encode.Do(e.encode)} }),
+		fx.Supply(encoder{format: "mp4"}), // constructors have the dependencies of the program as arguments
+		pawlfx.Worker(worker.Config{Concurrency: 8}),
+	)
+	ctx := context.Background()
+	if err := app.Start(ctx); err != nil {
+		slog.Error("not started", "error", err)
+		return
+	}
+	<-app.Wait()
+	_ = app.Stop(ctx) // running activities may finish
+}
+
+func ExampleOrchestrator() {
+	os.Exit(pawlfx.Run(slog.Default(),
+		pawlfx.Connections(
+			func() (*nats.Conn, error) { return nats.Connect(nats.DefaultURL) },
+			func() redis.UniversalClient { return redis.NewClient(&redis.Options{Addr: "localhost:6379"}) },
+		),
+		pawlfx.Orchestrations(func() []pawl.OrchestrationBinding {
+			return []pawl.OrchestrationBinding{film.Do(makeFilm)}
+		}),
+		pawlfx.Orchestrator(orchestrator.Config{Namespace: "films"}),
 	))
 }
 

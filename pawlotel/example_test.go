@@ -10,12 +10,15 @@ import (
 
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
+	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/pawlotel"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
 	"github.com/pawlrun/pawl/pkg/queue"
 	"github.com/pawlrun/pawl/pkg/worker"
 )
+
+var charge = pawl.NewActivity[int, string]("charge")
 
 func ExampleNewTracer() {
 	tp := sdktrace.NewTracerProvider(sdktrace.WithIDGenerator(pawlotel.IDGenerator{})) // and with an exporter
@@ -48,6 +51,24 @@ func ExampleClientInterceptor() {
 		return
 	}
 	defer c.Close()
+}
+
+// The span of an activity is the parent of the spans that its code makes with the context.
+func ExampleWorkerInterceptor() {
+	tp := sdktrace.NewTracerProvider() // and with an exporter
+	defer func() { _ = tp.Shutdown(context.Background()) }()
+	w, err := worker.New(worker.Config{
+		Interceptors: []worker.Interceptor{pawlotel.WorkerInterceptor(tp)}, // and the connections
+	}, charge.Do(func(ctx context.Context, cents int) (string, error) {
+		_, span := tp.Tracer("shop").Start(ctx, "call the bank")
+		defer span.End()
+		return fmt.Sprintf("%d cents", cents), nil
+	}))
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	_ = w.Start(context.Background())
 }
 
 func ExampleLogHandler() {

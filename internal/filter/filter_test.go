@@ -144,14 +144,17 @@ func TestPlanFollowsFromAllTerms(t *testing.T) {
 
 // A parsed filter is formatted as a text that parses to the same filter, and a row that passes it is within its plan.
 func FuzzParse(f *testing.F) {
-	for _, text := range []string{`status = failed and id starts 'order-"'`, `started > -24h and code in ("", a)`, `parent != "and" and ended <= 2026-01-02T03:04:05.678Z`, `items > 5 and due < -3h and tenant in (a, b)`, `due < +3h and unanswered = true and stalled = "true"`, `id="`} {
+	for _, text := range []string{
+		`status = failed and id starts 'order-"'`, `started > -24h and code in ("", a)`, `parent != "and" and ended <= 2026-01-02T03:04:05.678Z`, `items > 5 and due < -3h and tenant in (a, b)`, `due < +3h and unanswered = true and stalled = "true"`, `id="`,
+		strings.Repeat("x", MaxBytes), strings.Repeat("\xff", MaxBytes), `status = "` + strings.Repeat("\x00", 1000) + `"`,
+	} {
 		f.Add(text, "order-1", int64(1_795_000_000_000))
 	}
 	f.Fuzz(func(t *testing.T, text, value string, ms int64) {
 		w, err := Parse(text, now)
 		if err != nil {
-			if w != nil {
-				t.Error("Parse returned a filter and an error")
+			if _, typed := errors.AsType[*Error](err); w != nil || !typed || len(err.Error()) > 1000 {
+				t.Errorf("Parse returned %v and %T of %d bytes", w, err, len(err.Error()))
 			}
 			return
 		}

@@ -32,13 +32,21 @@ type triggered struct {
 
 // postEvent receives a CloudEvent in binary or structured mode.
 func postEvent(c *call) (answer, error) {
+	h, err := c.cloudEvent()
+	if err != nil {
+		return answer{}, err
+	}
+	return c.apply(h)
+}
+
+func (c *call) cloudEvent() (h externalEvent, _ error) {
 	mode, _, _ := strings.Cut(c.Header.Get("Content-Type"), ";")
 	if mode = strings.TrimSpace(mode); strings.HasPrefix(mode, "application/cloudevents") && mode != "application/cloudevents+json" {
-		return answer{}, &problem{Status: http.StatusUnsupportedMediaType, Detail: fmt.Sprintf("Content-Type %q: must be application/cloudevents+json, or that of the data with the attributes in headers", mode)}
+		return h, &problem{Status: http.StatusUnsupportedMediaType, Detail: fmt.Sprintf("Content-Type %q: must be application/cloudevents+json, or that of the data with the attributes in headers", mode)}
 	}
 	body, err := c.read()
 	if err != nil {
-		return answer{}, err
+		return h, err
 	}
 	r := c.Clone(c.Context())
 	r.Body = io.NopCloser(strings.NewReader(string(body)))
@@ -47,13 +55,13 @@ func postEvent(c *call) (answer, error) {
 		err = e.Validate()
 	}
 	if err != nil {
-		return answer{}, badRequest("not a CloudEvent: %s", strings.Join(strings.Fields(err.Error()), " "))
+		return h, badRequest("not a CloudEvent: %s", strings.Join(strings.Fields(err.Error()), " "))
 	}
-	h := externalEvent{id: e.ID(), source: e.Source(), kind: e.Type(), subject: e.Subject(), data: e.Data()}
+	h = externalEvent{id: e.ID(), source: e.Source(), kind: e.Type(), subject: e.Subject(), data: e.Data()}
 	if len(h.data) > 0 && !validJSON(h.data) {
-		return answer{}, &problem{Status: http.StatusUnsupportedMediaType, Detail: "the event's data is not JSON"}
+		return h, &problem{Status: http.StatusUnsupportedMediaType, Detail: "the event's data is not JSON"}
 	}
-	return c.apply(h)
+	return h, nil
 }
 
 // validJSON reports whether b is JSON as defined by RFC 8259, which requires UTF-8. Other programs read the data later.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/pawlrun/pawl/internal/access"
 	"github.com/pawlrun/pawl/internal/live"
+	"github.com/pawlrun/pawl/internal/text"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
@@ -25,7 +26,8 @@ const (
 	maxBody     = 2*queue.MaxPayload + 64<<10 // bytes of a request body: an input and the event that is sent with it
 	maxWait     = time.Minute                 // maximum time of a long poll
 	defaultRows = 100
-	maxKey      = 256 // bytes of an Idempotency-Key; see client.MessageID
+	maxDetail   = 2000 // bytes of the detail of a problem, which may quote the request
+	maxKey      = 256  // bytes of an Idempotency-Key; see client.MessageID
 )
 
 // operation is one operation of the API. The router and the OpenAPI document are derived from the same list.
@@ -99,7 +101,7 @@ func (o *operation) checkQuery(q url.Values) error {
 }
 
 func badRequest(format string, args ...any) error {
-	return &problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf(format, args...)}
+	return &problem{Status: http.StatusBadRequest, Detail: text.Shorten(fmt.Sprintf(format, args...), maxDetail)}
 }
 
 // limit returns the query parameter limit, from 1 to maxRows. Default: 100.

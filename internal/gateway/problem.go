@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/access"
+	"github.com/pawlrun/pawl/internal/text"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/queue"
@@ -93,13 +94,13 @@ func defaultAdvice(status int) string {
 	}
 }
 
-// userText returns the text of an error without the package prefixes.
+// userText returns the text of an error without the package prefixes, in at most maxDetail bytes.
 func userText(err error) string {
-	text := err.Error()
+	all := err.Error()
 	for _, pkg := range []string{"client: ", "pawl: ", "queue: "} {
-		text = strings.TrimPrefix(text, pkg)
+		all = strings.TrimPrefix(all, pkg)
 	}
-	return text
+	return text.Shorten(all, maxDetail)
 }
 
 // write answers with an object, or with an empty body. Responses are not cacheable, because they describe the current state.

@@ -20,13 +20,16 @@ type Calendar struct {
 	Year    string `json:"year,omitempty"`    // 1970 to 2199; default "*"
 }
 
+// years is a set of years, from the first one that a calendar may name.
+type years [230]bool
+
 // calendar is a parsed Calendar.
 type calendar struct {
 	second, minute, hour, month uint64
 	day, lastDays               uint64    // bit n of lastDays is the nth day before the last
 	weekday                     uint64    // bits 0 to 6
 	nth                         [7]uint64 // by weekday; bit n is the nth of the month, bit 0 the last
-	years                       []span    // nil means all
+	years                       *years    // nil means all
 	either                      bool      // the day or the weekday suffices, as in a cron line that restricts both
 }
 
@@ -47,9 +50,20 @@ func (c Calendar) read(time string) (out calendar, err error) {
 		out.weekday |= 1
 	}
 	if err == nil && c.Year != "" && c.Year != "*" {
-		out.years, err = fields.year.spans(c.Year, plain)
+		out.years, err = yearsOf(c.Year)
 	}
 	return out, err
+}
+
+func yearsOf(text string) (*years, error) {
+	all, err := fields.year.spans(text, plain)
+	var set years
+	for _, s := range all {
+		for y := s.from; y <= s.to; y += s.step {
+			set[y-fields.year.min] = true
+		}
+	}
+	return &set, err
 }
 
 // lastDay parses L and L-n.
@@ -62,7 +76,7 @@ func (c *calendar) lastDay(item string) (bool, error) {
 	if rest != "" {
 		var err error
 		if n, err = strconv.Atoi(strings.TrimPrefix(rest, "-")); err != nil || rest[0] != '-' || n < 1 || n > 30 {
-			return true, fmt.Errorf("day %q: must be L, or L-1 to L-30", item)
+			return true, fmt.Errorf("day %.60q: must be L, or L-1 to L-30", item)
 		}
 	}
 	c.lastDays |= 1 << n
@@ -76,7 +90,7 @@ func (c *calendar) nthWeekday(item string) (bool, error) {
 	if is {
 		var err error
 		if n, err = strconv.Atoi(nth); err != nil || n < 1 || n > 5 {
-			return true, fmt.Errorf("weekday %q: a month has the 1st to the 5th of a weekday", item)
+			return true, fmt.Errorf("weekday %.60q: a month has the 1st to the 5th of a weekday", item)
 		}
 	} else if day, is = strings.CutSuffix(item, "l"); !is || day == "" {
 		return false, nil
@@ -116,12 +130,8 @@ func (c *calendar) has(t time.Time) bool {
 }
 
 func (c *calendar) hasYear(y int) bool {
-	for _, s := range c.years {
-		if y >= s.from && y <= s.to && (y-s.from)%s.step == 0 {
-			return true
-		}
-	}
-	return c.years == nil
+	n := y - fields.year.min
+	return c.years == nil || n >= 0 && n < len(c.years) && c.years[n]
 }
 
 func (c *calendar) hasDay(t time.Time) bool {

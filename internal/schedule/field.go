@@ -69,11 +69,12 @@ func (f field) span(item string) (s span, err error) {
 	}
 	if err == nil && stepped {
 		if s.step, err = strconv.Atoi(step); err != nil || s.step < 1 {
-			err = fmt.Errorf("%s %q: the step must be a positive number", f.name, item)
+			err = fmt.Errorf("%s %.60q: the step must be a positive number", f.name, item)
 		}
+		s.step = min(s.step, f.max+1) // any longer step selects only the first value; a sum with it must not overflow
 	}
 	if err == nil && s.from > s.to {
-		err = fmt.Errorf("%s %q: the range ends before it begins", f.name, item)
+		err = fmt.Errorf("%s %.60q: the range ends before it begins", f.name, item)
 	}
 	return s, err
 }
@@ -86,7 +87,7 @@ func (f field) value(text string) (int, error) {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < f.min || n > f.max {
-		return 0, fmt.Errorf("%s %q: must be %d to %d%s", f.name, text, f.min, f.max, f.named())
+		return 0, fmt.Errorf("%s %.60q: must be %d to %d%s", f.name, text, f.min, f.max, f.named())
 	}
 	return n, nil
 }

@@ -31,6 +31,9 @@ type Times struct {
 // horizon bounds the search: the 29th of February falls on a given weekday at least once in forty years.
 const horizon = 41 * 366 * 24 * time.Hour
 
+// maxRules is the maximum number of cron lines, calendars and exceptions together. Each is compared with every time that is excluded.
+const maxRules = 1000
+
 // maxExcluded is the maximum number of consecutive times that may be excluded one by one. With more, a schedule has no next time.
 const maxExcluded = 200_000
 
@@ -52,18 +55,20 @@ func Read(t Times) (*Schedule, error) {
 	switch {
 	case len(t.Cron)+len(t.Calendars) == 0:
 		return nil, errors.New("schedule: a cron line or a calendar is required")
+	case len(t.Cron)+len(t.Calendars)+len(t.Except) > maxRules:
+		return nil, fmt.Errorf("schedule: more than %d cron lines, calendars and exceptions", maxRules)
 	case t.Spring != "" && t.Spring != "shift" && t.Spring != "skip":
-		return nil, fmt.Errorf("schedule: spring %q: must be shift or skip", t.Spring)
+		return nil, fmt.Errorf("schedule: spring %.60q: must be shift or skip", t.Spring)
 	case t.Fall != "" && t.Fall != "first" && t.Fall != "last" && t.Fall != "both":
-		return nil, fmt.Errorf("schedule: fall %q: must be first, last or both", t.Fall)
+		return nil, fmt.Errorf("schedule: fall %.60q: must be first, last or both", t.Fall)
 	}
 	var err error
 	if s.zone, err = time.LoadLocation(t.Zone); err != nil || t.Zone == "Local" {
-		return nil, fmt.Errorf("schedule: zone %q is not known", t.Zone)
+		return nil, fmt.Errorf("schedule: zone %.60q is not known", t.Zone)
 	}
 	for _, line := range t.Cron {
 		if err := s.addCron(line); err != nil {
-			return nil, fmt.Errorf("schedule: cron %q: %w", line, err)
+			return nil, fmt.Errorf("schedule: cron %.60q: %w", line, err)
 		}
 	}
 	for _, c := range t.Calendars {
@@ -112,9 +117,9 @@ func (s *Schedule) Next(t time.Time) (next time.Time, ok bool) {
 	if before := s.from.Add(-1); !s.from.IsZero() && t.Before(before) {
 		t = before
 	}
-	end := t.Add(horizon)
+	search := search{Schedule: s, end: t.Add(horizon), times: make([]time.Time, len(s.calendars))}
 	for range maxExcluded {
-		next, ok = s.candidate(t, end)
+		next, ok = search.candidate(t)
 		if !ok || !s.until.IsZero() && next.After(s.until) {
 			return time.Time{}, false
 		}
@@ -159,8 +164,17 @@ func (s *Schedule) excluded(t time.Time) time.Time {
 	return time.Time{}
 }
 
-// candidate returns the first time after t according to a rule.
-func (s *Schedule) candidate(t, end time.Time) (best time.Time, ok bool) {
+// search finds the times of a schedule in their order. It remembers the next time of each calendar, so that a calendar with few or no times
+// is read once, also if most times of the others are excluded.
+type search struct {
+	*Schedule
+
+	end   time.Time
+	times []time.Time // by calendar: its next time, or end if it has none; zero: not known yet
+}
+
+// candidate returns the first time after t according to a rule. t is not before that of the previous call.
+func (s *search) candidate(t time.Time) (best time.Time, ok bool) {
 	take := func(at time.Time) {
 		if !ok || at.Before(best) {
 			best, ok = at, true
@@ -175,12 +189,18 @@ func (s *Schedule) candidate(t, end time.Time) (best time.Time, ok bool) {
 		take(time.Unix(at+n, 0).UTC())
 	}
 	for i := range s.calendars {
-		limit := end
-		if ok {
-			limit = best
+		if ok && best.Sub(t) <= time.Second { // no calendar has an earlier time
+			break
 		}
-		if at, found := s.occurrence(&s.calendars[i], t, limit); found {
-			take(at)
+		if !s.times[i].After(t) {
+			at, found := s.occurrence(&s.calendars[i], t, s.end)
+			if !found {
+				at = s.end
+			}
+			s.times[i] = at
+		}
+		if s.times[i].Before(s.end) {
+			take(s.times[i])
 		}
 	}
 	return best, ok

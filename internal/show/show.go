@@ -280,11 +280,11 @@ func Read(r io.Reader) (instance string, events []history.Event, err error) {
 		case l.ID != uint64(len(events))+1:
 			return "", nil, fmt.Errorf("line %d of the exported history has event %d; a history is exported whole, from its first event on", len(events)+1, l.ID)
 		case instance != "" && l.Instance != instance:
-			return "", nil, fmt.Errorf("line %d of the exported history is of instance %s, and those before it are of %s", len(events)+1, l.Instance, instance)
+			return "", nil, fmt.Errorf("line %d of the exported history is of instance %.200s, and those before it are of %.200s", len(events)+1, l.Instance, instance)
 		}
 		e, err := history.Decode(l.ID, l.Raw)
 		if err != nil {
-			return "", nil, fmt.Errorf("exported history of instance %s: %w", l.Instance, err)
+			return "", nil, fmt.Errorf("exported history of instance %.200s: %w", l.Instance, err)
 		}
 		instance, events = l.Instance, append(events, e)
 	}

@@ -51,6 +51,9 @@ type Attributes []Attribute
 // AttributeOf returns the attribute with a value of type string, bool, int64 or time.Time. The error matches ErrAttribute.
 func AttributeOf(name string, value any) (Attribute, error) {
 	a := Attribute{Name: name}
+	if err := checkAttributeName(name); err != nil {
+		return a, err
+	}
 	switch v := value.(type) {
 	case string:
 		a.Value = v
@@ -59,6 +62,9 @@ func AttributeOf(name string, value any) (Attribute, error) {
 	case int64:
 		a.Kind, a.Value = Int, strconv.FormatInt(v, 10)
 	case time.Time:
+		if y := v.UTC().Year(); y < 0 || y > 9999 { // its text would not be parsed again
+			return a, fmt.Errorf("%w: %s: the year of a time must be 0 to 9999 in UTC", ErrAttribute, name)
+		}
 		a.Kind, a.Value = Time, v.UTC().Format(attributeTime)
 	default:
 		return a, fmt.Errorf("%w: %s: %T is not a string, bool, int64 or time", ErrAttribute, name, value)
@@ -66,11 +72,15 @@ func AttributeOf(name string, value any) (Attribute, error) {
 	if a.Value == "" || len(a.Value) > MaxAttributeValue || strings.ToValidUTF8(a.Value, "") != a.Value {
 		return a, fmt.Errorf("%w: %s: a value must have 1 to %d bytes of UTF-8", ErrAttribute, name, MaxAttributeValue)
 	}
+	return a, nil
+}
+
+func checkAttributeName(name string) error {
 	if !filter.AttributeName(name) {
-		return a, fmt.Errorf("%w: name %.80q: must have 1 to %d characters of [A-Za-z0-9_-], begin with a letter and differ from the fields of filters",
+		return fmt.Errorf("%w: name %.80q: must have 1 to %d characters of [A-Za-z0-9_-], begin with a letter and differ from the fields of filters",
 			ErrAttribute, name, filter.MaxName)
 	}
-	return a, nil
+	return nil
 }
 
 // Number returns the value of an Int, or of a Time in Unix ms. ok is false for other kinds.
@@ -160,6 +170,9 @@ func ParseAttributes(text string) (as Attributes, _ error) {
 }
 
 func parseAttribute(name string, v any) (Attribute, error) {
+	if err := checkAttributeName(name); err != nil {
+		return Attribute{}, err
+	}
 	switch x := v.(type) {
 	case json.Number:
 		n, err := x.Int64()

@@ -2,6 +2,8 @@ package orchestrator_test
 
 import (
 	"context"
+	"log"
+	"net/http"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -30,4 +32,26 @@ func ExampleNew() {
 	}
 	<-ctx.Done()
 	_ = o.Stop(context.WithoutCancel(ctx)) // hands over its partitions
+}
+
+// Start waits for the stores until its context ends; Ready reports what it waits for.
+func ExampleOrchestrator_Start() {
+	var (
+		ctx context.Context // ends when the process has to stop
+		o   *orchestrator.Orchestrator
+	)
+	if err := o.Start(ctx); err != nil {
+		log.Fatal(err)
+	}
+	http.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if err := o.Ready(); err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		}
+	})
+	<-ctx.Done()
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	if err := o.Stop(limited); err != nil { // hands its partitions over, in milliseconds
+		log.Print(err)
+	}
 }

@@ -1,7 +1,9 @@
 package queue
 
 import (
+	"bytes"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -99,6 +101,41 @@ func FuzzInput(f *testing.F) {
 		}
 		if CheckInstance(in.Instance) != nil || in.Name != "" && CheckName(in.Name) != nil || len(in.ID) > maxHeader || len(in.By) > maxHeader {
 			t.Errorf("accepted: %+v", in)
+		}
+	})
+}
+
+// FuzzChange decodes any bytes as a change that an orchestrator publishes to watchers, which another client may forge. The error of a
+// rejection is typed and has a bounded text. An accepted change names a valid instance and is the same after it is encoded and decoded again.
+func FuzzChange(f *testing.F) {
+	whole, err := json.Marshal(message.Change{
+		Instance: "order-1", Orchestration: "fulfil", Status: "running", Was: "pending", Execution: 1, Events: 7, At: message.LiveTime(1_790_000_000_000),
+		Attributes: json.RawMessage(`{"a":"b"}`), Replaced: []string{"status", "a"}, Unanswered: true,
+	})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(whole)
+	for _, text := range []string{`{}`, `null`, `{"instance":"a b"}`, `{"instance":7}`, `{"instance":"a","attributes":[1e999]}`, `{"instance":"a","execution":-1}`, `{"instance":"a"} {}`, `{"instance":"a","replaced":[null]}`} {
+		f.Add([]byte(text))
+	}
+	f.Add([]byte(`{"instance":"` + strings.Repeat("a", 5000) + `"}`))
+	f.Add([]byte(`{"instance":"a","status":` + strings.Repeat("[", 20_000)))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		n, err := decodeChange(b)
+		if err != nil {
+			if !errors.Is(err, ErrMalformed) && !errors.Is(err, ErrBadInstance) || len(err.Error()) > 1000 {
+				t.Errorf("%d bytes: %.200v", len(err.Error()), err)
+			}
+			return
+		}
+		encoded, err := json.Marshal(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := decodeChange(encoded)
+		if twice, _ := json.Marshal(again); err != nil || CheckInstance(n.Instance) != nil || !bytes.Equal(twice, encoded) {
+			t.Errorf("%s became %s, %v", encoded, twice, err)
 		}
 	})
 }

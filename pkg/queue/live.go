@@ -28,16 +28,19 @@ func (c *signals) PublishChange(n message.Change) error {
 // OnChanges calls fn for every change, in the order of their arrival. A change may be forged.
 func (c *signals) OnChanges(fn func(message.Change)) (*Subscription, error) {
 	return onMessage(c.link, c.subj.change("*"), func(m *nats.Msg) error {
-		var n message.Change
-		err := json.Unmarshal(m.Data, &n)
-		if err == nil {
-			err = CheckInstance(n.Instance)
-		}
+		n, err := decodeChange(m.Data)
 		if err == nil {
 			fn(n)
 		}
 		return err
 	})
+}
+
+func decodeChange(b []byte) (n message.Change, err error) {
+	if err := json.Unmarshal(b, &n); err != nil {
+		return n, fmt.Errorf("%w: change: %.200s", ErrMalformed, err.Error())
+	}
+	return n, CheckInstance(n.Instance)
 }
 
 // Watching requests that orchestrators publish changes for the next WatchTTL.

@@ -31,6 +31,22 @@ func ExampleNew() {
 	_ = w.Stop(context.WithoutCancel(ctx)) // running activities may finish
 }
 
+// Stop lets running activities finish for Config.Drain, and then cancels the others.
+func ExampleWorker_Start() {
+	var (
+		ctx context.Context // ends when the process has to stop
+		w   *worker.Worker
+	)
+	if err := w.Start(ctx); err != nil {
+		panic(err)
+	}
+	<-ctx.Done()
+	for _, a := range w.Running() {
+		println("waiting for", a.Name, a.Instance)
+	}
+	_ = w.Stop(context.WithoutCancel(ctx))
+}
+
 func ExampleWorker_Abandoned() {
 	var w *worker.Worker
 	for _, a := range w.Abandoned() {
