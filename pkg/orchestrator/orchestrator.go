@@ -385,5 +385,3 @@ type Retention struct {
 	Completed, Failed, Cancelled time.Duration
 }
 
-// DefaultRetention is how long an instance that has ended is kept, unless Retention is set.
-const DefaultRetention = 72 * time.Hour
