@@ -384,4 +384,3 @@ func checkPartitions(ctx context.Context, cfg Config, space redisx.Space) error 
 type Retention struct {
 	Completed, Failed, Cancelled time.Duration
 }
-
