@@ -24,7 +24,7 @@ func TestCandidatesAreTheValuesThatCanFollow(t *testing.T) {
 		"policy set x --concurrency 10": "--rate",
 	} {
 		got := strings.Fields(must(t, append([]string{"complete", "--"}, strings.Fields(words)...)...))
-		for _, w := range strings.Fields(want) {
+		for w := range strings.FieldsSeq(want) {
 			if !slices.Contains(got, w) {
 				t.Errorf("%s: %q is missing in %q", words, w, got)
 			}
@@ -94,9 +94,9 @@ func TestBenchRejectsAFleetBeforeTheNumbers(t *testing.T) {
 
 func TestWarningsAreJSONWithTheFlag(t *testing.T) {
 	nats := harness(t, fleets{})
-	code, out, errs := command(t, "policy", "set", "mispelled", "--concurrency", "1", "--json", "--nats", nats)
+	code, out, errs := command(t, "policy", "set", "charge-crad", "--concurrency", "1", "--json", "--nats", nats)
 	var w struct{ Warning string }
-	if err := json.Unmarshal([]byte(errs), &w); code != 0 || err != nil || !strings.Contains(w.Warning, "registers mispelled") || !json.Valid([]byte(out)) {
+	if err := json.Unmarshal([]byte(errs), &w); code != 0 || err != nil || !strings.Contains(w.Warning, "registers charge-crad") || !json.Valid([]byte(out)) {
 		t.Errorf("code %d, %v: %s%s", code, err, out, errs)
 	}
 }

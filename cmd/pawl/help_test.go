@@ -34,7 +34,9 @@ func TestHelpFitsANarrowTerminal(t *testing.T) {
 
 func TestHelpGroupsTheCommandsIn80Columns(t *testing.T) {
 	var out bytes.Buffer
-	_, _, _ = settings.Commands(&commands{}, "pawl", description, []string{"--help"}, &out, &out, defaults(), help(80))
+	if _, code, _ := settings.Commands(&commands{}, "pawl", description, []string{"--help"}, &out, &out, defaults(), help(80)); code != settings.ExitDone {
+		t.Fatalf("code %d", code)
+	}
 	at := -1
 	for _, group := range []string{"\nRun Pawl\n", "\nInstances\n", "\nBatches and schedules\n", "\nLimits\n", "\nFleet\n", "\nThis program\n"} {
 		i := strings.Index(out.String(), group)
