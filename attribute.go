@@ -23,8 +23,9 @@ var ErrBadAttribute = history.ErrAttribute
 // is committed. It survives continue-as-new and the end of the instance.
 type Attribute[T string | bool | int | int64 | time.Time] struct{ name string }
 
-// AttributeValue is an attribute together with a value.
-type AttributeValue = author.AttributeValue
+// AttributeValue is an attribute together with a value: Tenant.Is("acme"). If the attribute or the value is invalid, the call that uses it
+// returns ErrBadAttribute.
+type AttributeValue struct{ author.Attribute }
 
 // NewAttribute declares an attribute. The name has 1 to 64 characters of A-Z a-z 0-9 _ -, begins with a letter, and must not be the name
 // of a built-in filter field, such as status. If it is invalid, every use of the handle returns ErrBadAttribute.
@@ -41,18 +42,17 @@ func (a Attribute[T]) Is(v T) AttributeValue {
 	if n, ok := value.(int); ok {
 		value = int64(n)
 	}
-	x, err := history.AttributeOf(a.name, value)
-	return AttributeValue{Attribute: x, Err: err}
+	return AttributeValue{author.NewAttribute(a.name, value)}
 }
 
 // Set sets the attribute. It also works in a cancelled instance. The value is not recorded in the history, because the code sets it again
 // on replay. If the error is ErrBadAttribute, the attribute keeps its value.
 func (a Attribute[T]) Set(ctx *Context, v T) error {
-	x := a.Is(v)
-	if x.Err != nil {
-		return fmt.Errorf("pawl: %w", x.Err)
+	x, err := author.AttributeOf(a.Is(v))
+	if err != nil {
+		return fmt.Errorf("pawl: %w", err)
 	}
-	return ctx.x.SetAttribute(x.Attribute)
+	return ctx.x.SetAttribute(x)
 }
 
 // Get returns the value that was set last, at the start or by the code. ok is false if there is none or it has another type. The result

@@ -18,7 +18,11 @@ type Context struct {
 	scope *replay.Scope
 }
 
-// Misuse is the error of an operation that is not allowed where it was called.
+// Misuse is the error of an operation that is not allowed where it was called: on a goroutine that the author started, after the end of
+// the instance, inside another instance, or in a function that must not make decisions. Match it with errors.As.
+//
+// Instance (a string) is the id of the instance whose Context was used. What (a string) describes where, such as "on a goroutine that is
+// not its own". Error returns both, and where a Context may be used.
 type Misuse = replay.Misuse
 
 // InstanceInfo describes the running instance.

@@ -91,6 +91,7 @@ func TestFailedOrderReleasesItsStockAndReturnsTheCause(t *testing.T) {
 		{"out of stock", Order{Quantity: 101}, nil, ErrOutOfStock},
 		{"not approved", Order{Quantity: 1}, nil, ErrNotApproved},
 		{"declined", Order{Quantity: 1, Cents: 100_001}, approved, ErrCardDeclined},
+		{"approved by nonsense", Order{Quantity: 1}, func(m pawltest.Moment) { pawltest.Send(m, pawl.NewEvent[int](Approved.Name()), 1) }, pawl.ErrUndecodable},
 		{"cancelled", Order{Quantity: 1}, func(m pawltest.Moment) { m.Cancel("Ada", "changed her mind") }, context.Canceled},
 	} {
 		env := pawltest.New(t, all()...)

@@ -70,6 +70,9 @@ func fulfil(ctx *pawl.Context, o Order) (_ Receipt, err error) {
 	case first == deadline:
 		return Receipt{}, ErrNotApproved
 	}
+	if _, err := approval.Get(ctx); err != nil { // the event of another program may not decode
+		return Receipt{}, err
+	}
 	return Charge.Call(ctx, o, pawl.Retry{Attempts: 5, Unless: []*pawl.Error{ErrCardDeclined}}, pawl.AttemptTimeout(30*time.Second))
 }
 

@@ -1,7 +1,6 @@
 package examples
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -15,20 +14,17 @@ import (
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/doctest"
 	"github.com/pawlrun/pawl/internal/poll"
-	"github.com/pawlrun/pawl/pawltest"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
 func fulfilOrder(ctx *pawl.Context, o Order) (Receipt, error) {
-	hold, err := Reserve.Call(ctx, o, pawl.Retry{Attempts: 5}) // an activity, on any worker
-	if err != nil {
+	if _, err := Reserve.Call(ctx, o, pawl.Retry{Attempts: 5}); err != nil { // an activity, on any worker
 		return Receipt{}, err
 	}
-	if _, ok, err := Approved.ReceiveWithin(ctx, 24*time.Hour); err != nil || !ok { // a durable wait
-		_, undo := Release.Call(pawl.Detach(ctx), hold) // runs after a cancellation, too
-		return Receipt{}, errors.Join(cmp.Or[error](err, ErrNotApproved), undo)
+	if _, err := Approved.Receive(ctx); err != nil { // waits for days, through restarts and deploys
+		return Receipt{}, err
 	}
 	return Charge.Call(ctx, o, pawl.AttemptTimeout(30*time.Second))
 }
@@ -120,24 +116,4 @@ func TestReadmeFleetsFulfilOrdersAlsoFromPlainJSON(t *testing.T) {
 		}
 		return true
 	})
-}
-
-// Without an approval the goods are released, and also if the order is cancelled.
-func TestReadmeOrderIsReleasedWithoutApproval(t *testing.T) {
-	for name, test := range map[string]struct {
-		arrange func(*pawltest.Env)
-		want    error
-	}{
-		"not approved": {func(*pawltest.Env) {}, ErrNotApproved},
-		"cancelled":    {func(env *pawltest.Env) { env.At(time.Hour).Cancel("ops", "wrong customer") }, context.Canceled},
-	} {
-		t.Run(name, func(t *testing.T) {
-			env := pawltest.New(t, Fulfil.Do(fulfilOrder), Reserve.Do(reserve), Release.Do(release), Charge.Do(charge))
-			test.arrange(env)
-			if _, err := pawltest.Run(env, Fulfil, Order{ID: "o-1", Item: "lamp", Quantity: 1}); !errors.Is(err, test.want) {
-				t.Error(err)
-			}
-			env.WantLines("ActivityScheduled  release-stock", "ActivityCompleted")
-		})
-	}
 }

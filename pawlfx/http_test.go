@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/fx"
+
 	"github.com/nats-io/nats.go"
 	"github.com/redis/go-redis/v9"
 
@@ -118,8 +120,13 @@ func TestAddressInUseIsAnErrorThatNamesItsSetting(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = l.Close() }()
-	app := pawlfx.New(slog.New(slog.DiscardHandler), pawlfx.HTTP(l.Addr().String(), pawlfx.HTTPSetting("--http")))
-	if err := app.Start(t.Context()); err == nil || !strings.Contains(err.Error(), l.Addr().String()) || !strings.Contains(err.Error(), "--http chooses another address") {
-		t.Errorf("%v", err)
+	for setting, server := range map[string]fx.Option{
+		"--http":  pawlfx.HTTP(l.Addr().String(), pawlfx.HTTPSetting("--http")),
+		"--pprof": pawlfx.Profiles(l.Addr().String(), pawlfx.ProfilesSetting("--pprof")),
+	} {
+		app := pawlfx.New(slog.New(slog.DiscardHandler), server)
+		if err := app.Start(t.Context()); err == nil || !strings.Contains(err.Error(), l.Addr().String()) || !strings.Contains(err.Error(), setting+" chooses another address") {
+			t.Errorf("%s: %v", setting, err)
+		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
+	"syscall"
 	"time"
 
 	"go.uber.org/fx"
@@ -16,20 +17,32 @@ import (
 // Profiles serves the profiles of the process at /debug/pprof/ of a TCP address, without access control. The address should therefore be a
 // loopback address such as "127.0.0.1:7296". An address without a host is on the loopback interface. With an empty address, Profiles serves
 // nothing. An address in use is an error of the start.
-func Profiles(addr string) fx.Option {
+func Profiles(addr string, opts ...ProfilesOption) fx.Option {
 	if addr == "" {
 		return fx.Options()
 	}
 	return fx.Module("pawl.profiles", fx.Invoke(func(lc fx.Lifecycle, log *slog.Logger) {
 		p := &profiles{log: log, ended: make(chan struct{})}
+		for _, o := range opts {
+			o(p)
+		}
 		lc.Append(fx.StartStopHook(func(ctx context.Context) error { return p.start(ctx, addr) }, p.stop))
 	}))
 }
 
+// ProfilesOption is an option of Profiles.
+type ProfilesOption func(*profiles)
+
+// ProfilesSetting sets the name of the setting that contains the address, such as a flag, for the error of an address in use.
+func ProfilesSetting(name string) ProfilesOption {
+	return func(p *profiles) { p.setting = name }
+}
+
 type profiles struct {
-	log    *slog.Logger
-	server http.Server
-	ended  chan struct{}
+	log     *slog.Logger
+	setting string
+	server  http.Server
+	ended   chan struct{}
 }
 
 func (p *profiles) start(ctx context.Context, addr string) error {
@@ -37,6 +50,9 @@ func (p *profiles) start(ctx context.Context, addr string) error {
 		addr = net.JoinHostPort("127.0.0.1", port)
 	}
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
+	if errors.Is(err, syscall.EADDRINUSE) && p.setting != "" {
+		err = fmt.Errorf("%w: %s chooses another address", err, p.setting)
+	}
 	if err != nil {
 		return fmt.Errorf("pawlfx: serve profiles: %w", err)
 	}

@@ -1,6 +1,7 @@
 package pawltest
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strconv"
@@ -13,11 +14,12 @@ import (
 	"github.com/pawlrun/pawl/internal/memstore"
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/show"
+	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
 // RunJob runs an activity as a job (made with client.NewJob) at the moment, as the instance named by To. JobResult returns its result.
-func (m Moment) RunJob(j *builtin.Job) {
+func (m Moment) RunJob(j *client.Job) {
 	m.e.tb.Helper()
 	p, err := j.Payload()
 	if err != nil {
@@ -39,13 +41,14 @@ func JobResult[In, Out any](of Recorded, a pawl.Activity[In, Out]) (out Out, err
 
 // CreateSchedule creates a schedule at the moment, or replaces the configuration of the schedule named by To, like Client.CreateSchedule.
 // The instances that it starts are in the Env: Of(schedule + "@" + time). An invalid configuration fails the test.
-func (m Moment) CreateSchedule(s builtin.Schedule) {
+func (m Moment) CreateSchedule(s client.Schedule) {
 	m.e.tb.Helper()
-	if err := s.Check(); err != nil {
+	config, err := builtin.Convert[builtin.Schedule](s)
+	if err = cmp.Or(err, config.Check()); err != nil {
 		m.e.tb.Fatalf("schedule %s: %v", m.target(), err)
 	}
-	configure := encode(m.e, "command", builtin.Commands, author.Value(builtin.Commands), builtin.Command{Do: "configure", Schedule: &s})
-	Start(m, builtin.Schedules, builtin.State{Schedule: s}, func(in *message.OutInput) {
+	configure := encode(m.e, "command", builtin.Commands, author.Value(builtin.Commands), builtin.Command{Do: "configure", Schedule: &config})
+	Start(m, builtin.Schedules, builtin.State{Schedule: config}, func(in *message.OutInput) {
 		in.Event = &message.OutEvent{Name: builtin.Commands.Name(), Payload: configure}
 	})
 }
@@ -70,20 +73,25 @@ func (m Moment) BackfillSchedule(from, to time.Time) {
 
 // Schedule returns the state of a schedule: its next time, the running instances, and the times done, skipped and missed. If no schedule
 // has the id, the test fails.
-func (e *Env) Schedule(id string) builtin.State { return state(e.Of(id), builtin.ScheduleStatus) }
+func (e *Env) Schedule(id string) client.ScheduleState {
+	return state(e.Of(id), pawl.NewStatus[client.ScheduleState]())
+}
 
 // StartBatch starts a batch at the moment, with the id named by To, over the instances of the Env. Filters work as in a namespace. An
 // invalid batch fails the test.
-func (m Moment) StartBatch(b builtin.Batch) {
+func (m Moment) StartBatch(b client.Batch) {
 	m.e.tb.Helper()
-	if err := b.Check(); err != nil {
+	config, err := builtin.Convert[builtin.Batch](b)
+	if err = cmp.Or(err, config.Check()); err != nil {
 		m.e.tb.Fatalf("batch %s: %v", m.target(), err)
 	}
-	Start(m, builtin.Batches, builtin.BatchState{Batch: b})
+	Start(m, builtin.Batches, builtin.BatchState{Batch: config})
 }
 
 // Batch returns the state of a batch. If no batch has the id, the test fails.
-func (e *Env) Batch(id string) builtin.BatchState { return state(e.Of(id), builtin.BatchStatus) }
+func (e *Env) Batch(id string) client.BatchState {
+	return state(e.Of(id), pawl.NewStatus[client.BatchState]())
+}
 
 // state returns the latest custom status of an instance of a built-in orchestration.
 func state[T any](r Record, s pawl.Status[T]) T {

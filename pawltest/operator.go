@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -53,9 +54,10 @@ func (m Moment) operate(v history.Verb, by, text string, o message.Operate) {
 func (e *Env) With(a pawl.AttributeValue) {
 	e.world.tb.Helper()
 	e.StartWith(func(in *message.OutInput) {
-		as, err := history.ParseAttributes(in.Attrs)
-		if err = cmp.Or(a.Err, err); err == nil {
-			as, err = as.With(a.Attribute)
+		x, err := author.AttributeOf(a)
+		as, parseErr := history.ParseAttributes(in.Attrs)
+		if err = cmp.Or(err, parseErr); err == nil {
+			as, err = as.With(x)
 		}
 		if err != nil {
 			e.world.tb.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"os/exec"
 	"slices"
 	"strings"
@@ -134,16 +135,16 @@ func TestAuthorsClientsGatewaysAndTestKitLinkNoRedis(t *testing.T) {
 }
 
 // TestProgramsLinkOnlyTheNamedModules checks the dependencies of programs that import Pawl. A server module (nats-server,
-// fx, kong) in a list would be linked into the programs of all users.
+// fx, kong) in a list would be linked into the programs of all users. The list of a client is exact.
 func TestProgramsLinkOnlyTheNamedModules(t *testing.T) {
 	clients := []string{
 		"github.com/klauspost/compress", "github.com/nats-io/nats.go", "github.com/nats-io/nkeys", "github.com/nats-io/nuid",
-		"github.com/vmihailenco/msgpack/v5", "github.com/vmihailenco/tagparser/v2", "golang.org/x/crypto", "golang.org/x/sync", "golang.org/x/sys",
+		"github.com/vmihailenco/msgpack/v5", "github.com/vmihailenco/tagparser/v2", "golang.org/x/crypto", "golang.org/x/sys",
 	}
 	fleets := append(slices.Clone(clients),
 		"github.com/beorn7/perks", "github.com/cespare/xxhash/v2", "github.com/munnerz/goautoneg", "github.com/prometheus/client_golang",
 		"github.com/prometheus/client_model", "github.com/prometheus/common", "github.com/prometheus/procfs",
-		"github.com/redis/go-redis/v9", "go.uber.org/atomic", "google.golang.org/protobuf",
+		"github.com/redis/go-redis/v9", "go.uber.org/atomic", "golang.org/x/sync", "google.golang.org/protobuf",
 	)
 	for _, program := range []struct {
 		imports []string
@@ -161,6 +162,7 @@ func TestProgramsLinkOnlyTheNamedModules(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		linked := map[string]bool{}
 		for line := range strings.Lines(string(out)) {
 			mod, pkg, ok := strings.Cut(strings.TrimSpace(line), " ")
 			switch {
@@ -169,7 +171,13 @@ func TestProgramsLinkOnlyTheNamedModules(t *testing.T) {
 				t.Errorf("%v links %s", program.imports, pkg)
 			case mod != module && !slices.Contains(program.allowed, mod):
 				t.Errorf("%v links %s of %s", program.imports, pkg, mod)
+			default:
+				linked[mod] = true
 			}
+		}
+		delete(linked, module)
+		if program.imports[1] == "/pkg/client" && len(linked) != len(clients) {
+			t.Errorf("%v links %d modules, not the %d of the list: %v", program.imports, len(linked), len(clients), slices.Sorted(maps.Keys(linked)))
 		}
 	}
 }

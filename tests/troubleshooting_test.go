@@ -133,7 +133,7 @@ func sameName(a, b ast.Expr) bool {
 }
 
 // notProduction are directories whose code runs only in tests and examples.
-var notProduction = []string{"tests", "examples", "tools", "testdata", "doctest", "fleet", "natstest", "netfault", "poll", "redistest", "pawltest", "vet"}
+var notProduction = []string{"tests", "examples", "tools", "testdata", "doctest", "natstest", "netfault", "poll", "redistest", "pawltest", "vet"}
 
 func TestEveryWarningAndErrorIsInTroubleshooting(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join("..", "docs", "troubleshooting.md"))

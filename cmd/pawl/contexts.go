@@ -168,7 +168,7 @@ func contextFlags() (flags kong.Resolver, failed func() error) {
 			}
 		}
 		command := c.Selected()
-		own := command != nil && (command.Hidden || slices.Contains([]string{"dev", "demo", "bench"}, command.Name))
+		own := command != nil && (command.Hidden || command.Parent.Name == "context" || slices.Contains([]string{"dev", "demo", "bench"}, command.Name))
 		if own || !slices.Contains(contextFlagNames, flag.Name) {
 			return nil, nil // not from a context
 		}
@@ -198,7 +198,16 @@ type contextCmd struct {
 type contextAddCmd struct {
 	Name  string   `arg:"" help:"Name of the context."`
 	NATS  string   `name:"nats-context" placeholder:"NAME" help:"Use the server and the credentials of this context of the nats command line tool."`
+	URL   string   `name:"nats" hidden:"" help:"Not a flag of this command: see AfterApply."`
 	Flags []string `name:"set" short:"s" sep:"none" placeholder:"FLAG=VALUE" help:"Connection flag of the context, such as nats=nats://example:4222; repeatable."`
+}
+
+// AfterApply advises how to set the server, which other commands set with --nats.
+func (c *contextAddCmd) AfterApply() error {
+	if c.URL != "" {
+		return fmt.Errorf("--nats is a setting of the context: --set nats=%s", settings.URL(c.URL))
+	}
+	return nil
 }
 
 // Run adds a context. The first one becomes the current one.
@@ -253,7 +262,9 @@ func (c *contextUseCmd) Run(s streams) error {
 	return err
 }
 
-type contextListCmd struct{}
+type contextListCmd struct {
+	JSON bool `name:"json" help:"Write one JSON object per context."`
+}
 
 // Run lists the contexts, without secrets.
 func (c *contextListCmd) Run(s streams) error {
@@ -267,11 +278,24 @@ func (c *contextListCmd) Run(s streams) error {
 		if name == all.Current {
 			current = "*"
 		}
+		if c.JSON {
+			shown := map[string]string{}
+			for flag, value := range all.Contexts[name] {
+				shown[flag] = fmt.Sprint(settings.URL(value))
+			}
+			if err := writeJSON(s.out, map[string]any{"name": name, "current": current != "", "settings": shown}); err != nil {
+				return err
+			}
+			continue
+		}
 		var flags []string
 		for _, flag := range slices.Sorted(maps.Keys(all.Contexts[name])) {
 			flags = append(flags, fmt.Sprintf("%s=%s", flag, settings.URL(all.Contexts[name][flag])))
 		}
 		t.Add(current, name, strings.Join(flags, " "))
+	}
+	if c.JSON {
+		return nil
 	}
 	return t.WriteOr(s.out, "There are no contexts.")
 }

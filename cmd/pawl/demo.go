@@ -169,7 +169,6 @@ func (c *demoCmd) start(ctx context.Context, s streams) (_ *demo, err error) {
 			return nil, err
 		}
 	}
-	_, _ = fmt.Fprintf(s.err, "Watch it in a browser: %sinstances/%s\n", d.ui.URL(), auditID)
 	_, _ = fmt.Fprintf(s.err, "Starting NATS, Redis, an orchestrator and %d workers…\n", demoWorkers)
 	log := c.Log.Open(demoLog(c.LogLevel, s.err))
 	if err = d.startStack(ctx, cmp.Or(c.Data, filepath.Join(c.Out, ".data")), log); err != nil {
@@ -207,6 +206,7 @@ func (c *demoCmd) start(ctx context.Context, s streams) (_ *demo, err error) {
 		return nil, err
 	}
 	d.ready.Store(d.client)
+	_, _ = fmt.Fprintf(s.err, "Watch it in a browser: %sinstances/%s\n", d.ui.URL(), auditID)
 	return d, nil
 }
 
@@ -303,13 +303,13 @@ func (d *demo) audit(ctx context.Context, dir, out string, total int) (audit.Res
 	if err != nil {
 		return audit.Result{}, err
 	}
-	d.progress = term.NewProgress(d.err, total, "packages")
-	d.progress.Printf("Auditing %s below %s: one orchestrator, %d workers as processes of their own, lease TTL %s",
-		diagnose.Counted(total, "package"), dir, demoWorkers, demoLeaseTTL)
+	_ = term.Line(d.err, fmt.Sprintf("Auditing %s below %s: one orchestrator, %d workers as processes of their own, lease TTL %s",
+		diagnose.Counted(total, "package"), dir, demoWorkers, demoLeaseTTL))
 	if d.events > 0 {
-		d.progress.StartAt(d.inspected)
-		d.progress.Printf("resuming at %d of %d", d.inspected, total)
+		_ = term.Line(d.err, fmt.Sprintf("resuming at %d of %d", d.inspected, total))
 	}
+	d.progress = term.NewProgress(d.err, total, "packages") // draws the bar
+	d.progress.StartAt(d.inspected)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	watched := make(chan struct{})

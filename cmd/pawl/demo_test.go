@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -113,17 +114,18 @@ func TestInterruptedDemoLeavesNoProcessAndIsResumedByTheNext(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := bufio.NewReader(stderr)
-	var first string
+	var before []string
 	for line := ""; !strings.HasPrefix(line, "Killed"); { // at 30 of 100 packages
 		if line, err = lines.ReadString('\n'); err != nil {
 			t.Fatalf("%v after %s", err, line)
 		}
-		if first == "" {
-			first = line
-		}
+		before = append(before, line)
 	}
-	if !strings.HasPrefix(first, "Watch it in a browser: http://127.0.0.1:") {
-		t.Errorf("first line %q", first)
+	at := func(text string) int {
+		return slices.IndexFunc(before, func(line string) bool { return strings.HasPrefix(line, text) })
+	}
+	if watch := at("Watch it in a browser: http://127.0.0.1:"); at("Starting NATS") != 0 || watch < 1 || at("Auditing") < watch {
+		t.Errorf("%q", before)
 	}
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
@@ -142,10 +144,10 @@ func TestInterruptedDemoLeavesNoProcessAndIsResumedByTheNext(t *testing.T) {
 	if got.Packages != n || got.Failed != 0 {
 		t.Errorf("%+v\n%s", got, again)
 	}
-	var at int
+	var resumed int
 	_, after, _ := strings.Cut(again, "resuming at ")
-	if _, err := fmt.Sscanf(after, "%d of 300\n", &at); err != nil || at < n*killAfter/100 {
-		t.Errorf("%v, resumed at %d:\n%s", err, at, again)
+	if _, err := fmt.Sscanf(after, "%d of 300\n", &resumed); err != nil || resumed < n*killAfter/100 {
+		t.Errorf("%v, resumed at %d:\n%s", err, resumed, again)
 	}
 	nothingIn(t, tmp)
 }

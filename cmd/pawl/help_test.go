@@ -31,3 +31,26 @@ func TestHelpFitsANarrowTerminal(t *testing.T) {
 		}
 	}
 }
+
+func TestHelpGroupsTheCommandsIn80Columns(t *testing.T) {
+	var out bytes.Buffer
+	if _, code, _ := settings.Commands(&commands{}, "pawl", description, []string{"--help"}, &out, &out, defaults(), help(80)); code != settings.ExitDone {
+		t.Fatalf("code %d", code)
+	}
+	at := -1
+	for _, group := range []string{"\nRun Pawl\n", "\nInstances\n", "\nBatches and schedules\n", "\nLimits\n", "\nFleet\n", "\nThis program\n"} {
+		i := strings.Index(out.String(), group)
+		if i <= at {
+			t.Errorf("%q is missing or misplaced:\n%s", group, out.String())
+		}
+		at = i
+	}
+	if strings.Contains(out.String(), "\nCommands:") {
+		t.Errorf("some commands have no group:\n%s", out.String())
+	}
+	for line := range strings.Lines(out.String()) {
+		if len(strings.TrimRight(line, "\n")) > 80 {
+			t.Errorf("more than 80 columns: %q", line)
+		}
+	}
+}

@@ -29,48 +29,48 @@ import (
 
 // commands is the grammar of the command line.
 type commands struct {
-	Dev              devCmd              `cmd:"" help:"Run NATS, Redis, an orchestrator and a worker with the examples in one process."`
-	Demo             demoCmd             `cmd:"" help:"Audit a tree of Go packages on three workers, one of which is killed."`
-	UI               uiCmd               `cmd:"" name:"ui" help:"Serve the web console of a fleet."`
-	Start            startCmd            `cmd:"" help:"Start an instance."`
-	Run              runCmd              `cmd:"" help:"Run an activity as a job."`
-	Batch            batchCmd            `cmd:"" help:"Send a request or an event to all instances that pass a filter."`
-	Schedule         scheduleCmd         `cmd:"" help:"Create, change and show schedules."`
-	Get              getCmd              `cmd:"" help:"Describe an instance."`
-	List             listCmd             `cmd:"" help:"List instances."`
-	Count            countCmd            `cmd:"" help:"Count instances, by status or another field."`
-	History          historyCmd          `cmd:"" help:"Show the history of an instance."`
-	Export           exportCmd           `cmd:"" help:"Write an instance and its histories as JSON, for replay and import."`
-	Import           importCmd           `cmd:"" help:"Create an instance from an export."`
-	Replay           replayCmd           `cmd:"" help:"Check that the code of a binary matches exported histories."`
-	Status           statusCmd           `cmd:"" help:"Show or follow the custom status of an instance."`
-	Send             sendCmd             `cmd:"" help:"Send an event to an instance."`
-	Update           updateCmd           `cmd:"" help:"Send an update to an instance, and show its answer."`
-	Query            queryCmd            `cmd:"" help:"Query the state of an instance."`
-	Cancel           cancelCmd           `cmd:"" help:"Request the cancellation of an instance."`
-	Pause            pauseCmd            `cmd:"" help:"Pause an instance or an action until it is resumed."`
-	Resume           resumeCmd           `cmd:"" help:"Resume a paused instance or action."`
-	Terminate        terminateCmd        `cmd:"" help:"End an instance without running its code, and keep its history."`
-	Rewind           rewindCmd           `cmd:"" help:"Continue an instance from an earlier event of its history."`
-	Retry            retryCmd            `cmd:"" help:"Continue a failed instance from before its failure, or from its start."`
-	Purge            purgeCmd            `cmd:"" help:"Remove ended instances, or any with --force."`
-	Policy           policyCmd           `cmd:"" help:"Set, show and delete limits at run time."`
-	Queue            queueCmd            `cmd:"" help:"Show limits with their waiters and holders, and reject waiters."`
-	Workers          workersCmd          `cmd:"" help:"List the connected workers with their errors."`
-	Versions         versionsCmd         `cmd:"" help:"Count running instances by version, and list the orchestrators that have its code."`
-	Drain            drainCmd            `cmd:"" help:"Stop a worker from taking tasks."`
-	Requeue          requeueCmd          `cmd:"" help:"Retry a stalled instance now."`
-	Partitions       partitionsCmd       `cmd:"" help:"Change the number of partitions."`
-	Refused          refusedCmd          `cmd:"" help:"List refused inputs with the reason, or remove them from the list."`
-	Health           healthCmd           `cmd:"" help:"Describe the state of Redis and NATS, as an orchestrator sees it."`
-	Check            checkCmd            `cmd:"" help:"Check the invariants of a namespace in Redis."`
-	CheckPermissions checkPermissionsCmd `cmd:"" name:"check-permissions" help:"Compare the permissions of a NATS and Redis user with those that its role requires."`
-	Permissions      permissionsCmd      `cmd:"" help:"Print the minimum permissions of each role."`
-	Bench            benchCmd            `cmd:"" help:"Measure throughput, latency and recovery."`
+	Dev              devCmd              `cmd:"" group:"Run Pawl" help:"Run NATS, Redis, an orchestrator and a worker with the examples in one process."`
+	Demo             demoCmd             `cmd:"" group:"Run Pawl" help:"Audit a tree of Go packages on three workers, one of which is killed."`
+	UI               uiCmd               `cmd:"" group:"Run Pawl" name:"ui" help:"Serve the web console of a fleet."`
+	Start            startCmd            `cmd:"" group:"Instances" help:"Start an instance."`
+	Run              runCmd              `cmd:"" group:"Instances" help:"Run an activity as a job."`
+	Batch            batchCmd            `cmd:"" group:"Batches and schedules" help:"Send a request or an event to all instances that pass a filter."`
+	Schedule         scheduleCmd         `cmd:"" group:"Batches and schedules" help:"Create, change and show schedules."`
+	Get              getCmd              `cmd:"" group:"Instances" help:"Describe an instance."`
+	List             listCmd             `cmd:"" group:"Instances" help:"List instances."`
+	Count            countCmd            `cmd:"" group:"Instances" help:"Count instances, by status or another field."`
+	History          historyCmd          `cmd:"" group:"Instances" help:"Show the history of an instance."`
+	Export           exportCmd           `cmd:"" group:"Instances" help:"Write an instance and its histories as JSON, for replay and import."`
+	Import           importCmd           `cmd:"" group:"Instances" help:"Create an instance from an export."`
+	Replay           replayCmd           `cmd:"" group:"Instances" help:"Check that the code of a binary matches exported histories."`
+	Status           statusCmd           `cmd:"" group:"Instances" help:"Show or follow the custom status of an instance."`
+	Send             sendCmd             `cmd:"" group:"Instances" help:"Send an event to an instance."`
+	Update           updateCmd           `cmd:"" group:"Instances" help:"Send an update to an instance, and show its answer."`
+	Query            queryCmd            `cmd:"" group:"Instances" help:"Query the state of an instance."`
+	Cancel           cancelCmd           `cmd:"" group:"Instances" help:"Request the cancellation of an instance."`
+	Pause            pauseCmd            `cmd:"" group:"Instances" help:"Pause an instance or an action until it is resumed."`
+	Resume           resumeCmd           `cmd:"" group:"Instances" help:"Resume a paused instance or action."`
+	Terminate        terminateCmd        `cmd:"" group:"Instances" help:"End an instance without running its code, and keep its history."`
+	Rewind           rewindCmd           `cmd:"" group:"Instances" help:"Continue an instance from an earlier event of its history."`
+	Retry            retryCmd            `cmd:"" group:"Instances" help:"Continue a failed instance from before its failure, or from its start."`
+	Purge            purgeCmd            `cmd:"" group:"Instances" help:"Remove ended instances, or any with --force."`
+	Policy           policyCmd           `cmd:"" group:"Limits" help:"Set, show and delete limits at run time."`
+	Queue            queueCmd            `cmd:"" group:"Limits" help:"Show limits with their waiters and holders, and reject waiters."`
+	Workers          workersCmd          `cmd:"" group:"Fleet" help:"List the connected workers with their errors."`
+	Versions         versionsCmd         `cmd:"" group:"Fleet" help:"Count running instances by version, and list the orchestrators that have its code."`
+	Drain            drainCmd            `cmd:"" group:"Fleet" help:"Stop a worker from taking tasks."`
+	Requeue          requeueCmd          `cmd:"" group:"Fleet" help:"Retry a stalled instance now."`
+	Partitions       partitionsCmd       `cmd:"" group:"Fleet" help:"Change the number of partitions."`
+	Refused          refusedCmd          `cmd:"" group:"Fleet" help:"List refused inputs with the reason, or remove them from the list."`
+	Health           healthCmd           `cmd:"" group:"Fleet" help:"Describe the state of Redis and NATS, as an orchestrator sees it."`
+	Check            checkCmd            `cmd:"" group:"Fleet" help:"Check the invariants of a namespace in Redis."`
+	CheckPermissions checkPermissionsCmd `cmd:"" group:"Fleet" name:"check-permissions" help:"Compare the permissions of a NATS and Redis user with those that its role requires."`
+	Permissions      permissionsCmd      `cmd:"" group:"Fleet" help:"Print the minimum permissions of each role."`
+	Bench            benchCmd            `cmd:"" group:"Fleet" help:"Measure throughput, latency and recovery."`
 
-	Context    contextCmd    `cmd:"" help:"Manage named connections; PAWL_CONTEXT selects one."`
-	Completion completionCmd `cmd:"" help:"Print the completion script of a shell."`
-	Version    versionCmd    `cmd:"" help:"Show the version of this program."`
+	Context    contextCmd    `cmd:"" group:"This program" help:"Manage named connections; PAWL_CONTEXT selects one."`
+	Completion completionCmd `cmd:"" group:"This program" help:"Print the completion script of a shell."`
+	Version    versionCmd    `cmd:"" group:"This program" help:"Show the version of this program."`
 	Complete   completeCmd   `cmd:"" hidden:"" help:"Print the candidates of a command line."`
 
 	Probe             probeCmd             `cmd:"" hidden:"" help:"GET a URL; exit 0 if it answers 200. For health checks."`
@@ -105,6 +105,15 @@ func (s streams) fail(args []string, err error) {
 		return
 	}
 	_ = s.note("%s", userMessage(err))
+}
+
+// warn writes a warning to standard error, with --json as a JSON object.
+func (s streams) warn(asJSON bool, format string, args ...any) error {
+	text := fmt.Sprintf(format, args...)
+	if asJSON {
+		return writeJSON(s.err, map[string]string{"warning": text})
+	}
+	return s.note("warning: %s", text)
 }
 
 // note writes a line to standard error.

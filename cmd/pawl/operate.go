@@ -90,7 +90,7 @@ func (c *pausable) changed(ctx context.Context, s streams, cl *client.Client, wh
 		return err
 	}
 	if what == "paused" {
-		warnUnknown(ctx, s, cl, c.Action)
+		warnUnknown(ctx, s, cl, c.Action, c.JSON)
 	}
 	return s.answer(c.JSON, map[string]any{"action": c.Action, "paused": what == "paused"}, "%s: %s", c.Action, what)
 }

@@ -26,7 +26,7 @@ func TestPausedActionAdmitsNoWaiterUntilItIsResumed(t *testing.T) {
 	must(t, at("start", "shop", "s-1")...)
 	eventually(t, "its call waits", func() bool {
 		_, out, _ := command(t, at("queue", "stats", "charge")...)
-		return strings.Contains(out, "paused") && strings.Contains(out, "2 at a time")
+		return strings.Contains(out, "paused") && strings.Contains(out, "concurrency 2")
 	})
 	if out := must(t, at("get", "s-1")...); !strings.Contains(out, "the action is paused by ada since") || !strings.Contains(out, `("the bank is down")`) {
 		t.Errorf("%s", out)

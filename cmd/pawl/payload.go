@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/pawlrun/pawl/internal/settings"
+	"github.com/pawlrun/pawl/internal/term"
 	"github.com/pawlrun/pawl/pawlcodec"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -56,8 +57,7 @@ func (s streams) answer(asJSON bool, v any, format string, args ...any) error {
 	if asJSON {
 		return writeJSON(s.out, v)
 	}
-	_, err := fmt.Fprintf(s.out, format+"\n", args...)
-	return err
+	return term.Line(s.out, fmt.Sprintf(format, args...))
 }
 
 // writeLines writes one JSON object per row.

@@ -183,13 +183,13 @@ func (c *policySetCmd) Run(ctx context.Context, s streams, cl *client.Client) er
 		return err
 	}
 	if name, isAction := strings.CutPrefix(string(c.Level), "action:"); isAction {
-		warnUnknown(ctx, s, cl, name)
+		warnUnknown(ctx, s, cl, name, c.JSON)
 	}
 	return s.answer(c.JSON, api.LevelPolicy{Level: string(c.Level), Policy: api.PolicyOf(p)}, "%s: %s", c.Level, diagnose.Policy(p))
 }
 
 // warnUnknown warns about an action that neither an orchestrator nor a connected worker registers: the name may be misspelled.
-func warnUnknown(ctx context.Context, s streams, cl *client.Client, name string) {
+func warnUnknown(ctx context.Context, s streams, cl *client.Client, name string, asJSON bool) {
 	known, err := cl.Orchestrations(ctx)
 	if err != nil || slices.Contains(known, name) {
 		return
@@ -198,7 +198,7 @@ func warnUnknown(ctx context.Context, s streams, cl *client.Client, name string)
 	if err != nil || slices.ContainsFunc(workers, func(w client.WorkerInfo) bool { return slices.Contains(w.Activities, name) }) {
 		return
 	}
-	_ = s.note("warning: no orchestrator or connected worker registers %s", name)
+	_ = s.warn(asJSON, "no orchestrator or connected worker registers %s", name)
 }
 
 type policyGetCmd struct {

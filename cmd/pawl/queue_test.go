@@ -91,16 +91,16 @@ func TestRunTimePolicyIsSetShownAppliedAndDeleted(t *testing.T) {
 		t.Errorf("known activity: %q", errs)
 	}
 
-	const text = "2 at a time, 100 per 1s, quota 10000 per 24h, up to 3 wait up to 1h30m"
+	const text = "concurrency 2, rate 100 per 1s, quota 10000 per 24h, max waiters 3, max wait 1h30m"
 	if out := must(t, at("policy", "set", "charge-card", "--concurrency", "2", "--rate", "100/1s", "--quota", "10000/24h", "--queue-limit", "3", "--queue-timeout", "90m")...); out != "action:charge-card: "+text+"\n" {
 		t.Errorf("set: %q", out)
 	}
 	must(t, at("policy", "set", "group:payments", "--concurrency", "7", "--reject", "--json")...)
 	wantText(t, must(t, at("policy", "set", "global", "--unlimited")...), "global: not limited (overrides the code and less specific levels)")
-	wantText(t, must(t, at("policy", "list")...), "LEVEL POLICY", "action:charge-card "+text, "global not limited", "group:payments 7 at a time, others are rejected")
+	wantText(t, must(t, at("policy", "list")...), "LEVEL POLICY", "action:charge-card "+text, "global not limited", "group:payments concurrency 7, others are rejected")
 	wantText(t, must(t, at("policy", "list", "--json")...), `{"level":"action:charge-card","policy":{"concurrency":2,"rate":100,"rate_window_ms":1000,"quota":10000,"quota_window_ms":86400000,"queue_limit":3,"queue_timeout_ms":5400000}}`,
 		`{"level":"global","policy":{}}`, `{"level":"group:payments","policy":{"concurrency":7,"reject":true}}`)
-	wantText(t, must(t, at("policy", "get", "charge-card")...), "level action:charge-card", "concurrency 2", "rate 100 per 1s", "quota 10000 per 24h", "at the limit up to 3 wait up to 1h30m")
+	wantText(t, must(t, at("policy", "get", "charge-card")...), "level action:charge-card", "concurrency 2", "rate 100 per 1s", "quota 10000 per 24h", "at the limit max waiters 3, max wait 1h30m")
 	wantText(t, must(t, at("policy", "get", "global")...), "level global", "limits not limited")
 	must(t, at("policy", "delete", "global")...)
 	wantText(t, must(t, at("policy", "delete", "group:payments", "--json")...), `{"deleted":true,"level":"group:payments"}`)
@@ -180,7 +180,7 @@ func TestEveryKeyHasARowOrderedByWaiters(t *testing.T) {
 		}
 	}
 	out := must(t, at("queue", "stats", "charge-card")...)
-	wantText(t, out, "ACTION KEY WAITING", "charge-card acme 2 ", "1/1 3 0", "full 1 at a time, for each shop, up to 10000 wait up to 1h")
+	wantText(t, out, "ACTION KEY WAITING", "charge-card acme 2 ", "1/1 3 0", "full concurrency 1, key shop, max waiters 10000, max wait 1h")
 	if n := strings.Count(out, "\n"); n != 4 {
 		t.Errorf("%d lines:\n%s", n, out)
 	}
@@ -457,7 +457,7 @@ func TestRatesAndLevelsAreParsedFromFlags(t *testing.T) {
 		}
 	}
 	set := policySetCmd{Rate: per{100, time.Second}, QueueTimeout: forever}
-	if p := set.policy(); !reflect.DeepEqual(p, client.Policy{Rate: 100, RateWindow: time.Second, QueueTimeout: -1}) || diagnose.Policy(p) != "100 per 1s, up to 10000 wait forever" {
+	if p := set.policy(); !reflect.DeepEqual(p, client.Policy{Rate: 100, RateWindow: time.Second, QueueTimeout: -1}) || diagnose.Policy(p) != "rate 100 per 1s, max waiters 10000, max wait forever" {
 		t.Errorf("%+v: %s", p, diagnose.Policy(p))
 	}
 	for want, d := range map[string]time.Duration{"24h": 24 * time.Hour, "1h30m": 90 * time.Minute, "1m": time.Minute, "1m30s": 90 * time.Second, "10s": 10 * time.Second, "20m": 20 * time.Minute, "250ms": 250 * time.Millisecond} {

@@ -43,7 +43,7 @@ func TestPolicyApplySetsTheLimitsOfAFileOfActivities(t *testing.T) {
 		}
 	}
 	write(`activities: {resize: {exec: resize, limit: {concurrency: 4, key: customer.id}}, crop: {exec: crop}, pay: {http: "https://pay.example", limit: {rate: 5, rate_window_ms: 1000}}}`)
-	if out := must(t, at("policy", "apply", file)...); !strings.HasPrefix(out, "action:pay: 5 per 1s") || !strings.Contains(out, "action:resize: 4 at a time, for each customer.id") {
+	if out := must(t, at("policy", "apply", file)...); !strings.HasPrefix(out, "action:pay: rate 5 per 1s") || !strings.Contains(out, "action:resize: concurrency 4, key customer.id") {
 		t.Errorf("%q", out)
 	}
 	if out := must(t, at("policy", "list", "--json")...); strings.Count(out, "\n") != 2 || !strings.Contains(out, `"level":"action:resize","policy":{"concurrency":4,"key":"customer.id"}`) {

@@ -9,7 +9,7 @@ import (
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/builtin"
 	"github.com/pawlrun/pawl/internal/settings"
-	"github.com/pawlrun/pawl/internal/text"
+	"github.com/pawlrun/pawl/pkg/client"
 )
 
 // jobFlags describe a job.
@@ -22,24 +22,24 @@ type jobFlags struct {
 }
 
 // job reads and checks the flags.
-func (f jobFlags) job(activity string) (builtin.Job, error) {
+func (f jobFlags) job(activity string) (client.Job, error) {
 	switch {
 	case f.Attempts < 1:
-		return builtin.Job{}, settings.Usage(fmt.Errorf("--attempts must be positive (got %d)", f.Attempts))
+		return client.Job{}, settings.Usage(fmt.Errorf("--attempts must be positive (got %d)", f.Attempts))
 	case f.AttemptTimeout < 0:
-		return builtin.Job{}, settings.Usage(fmt.Errorf("--attempt-timeout must not be negative (got %s)", f.AttemptTimeout))
+		return client.Job{}, settings.Usage(fmt.Errorf("--attempt-timeout must not be negative (got %s)", f.AttemptTimeout))
 	case f.Within < 0:
-		return builtin.Job{}, settings.Usage(fmt.Errorf("--within must not be negative (got %s)", f.Within))
+		return client.Job{}, settings.Usage(fmt.Errorf("--within must not be negative (got %s)", f.Within))
 	}
 	in, err := input(f.Input)
 	if err != nil {
-		return builtin.Job{}, err
+		return client.Job{}, err
 	}
-	j := builtin.Job{
-		Activity: activity, Queue: f.Queue, Input: in.Data, AttemptTimeout: text.Duration(f.AttemptTimeout), Within: text.Duration(f.Within),
+	j := client.Job{
+		Activity: activity, Queue: f.Queue, Input: in.Data, AttemptTimeout: client.Duration(f.AttemptTimeout), Within: client.Duration(f.Within),
 	}
 	if f.Attempts > 1 {
-		j.Retry = &builtin.Retry{Attempts: f.Attempts}
+		j.Retry = &client.JobRetry{Attempts: f.Attempts}
 	}
 	return j, nil
 }
@@ -67,7 +67,7 @@ func (c *runCmd) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	j.After = text.Duration(c.After)
+	j.After = client.Duration(c.After)
 	o := order{orchestration: builtin.JobName, id: idOr(c.ID, c.Activity)}
 	if o.input, err = j.Payload(); err == nil {
 		err = pawl.ValidateID(o.id)

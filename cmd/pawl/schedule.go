@@ -13,7 +13,6 @@ import (
 	"github.com/pawlrun/pawl/internal/external"
 	"github.com/pawlrun/pawl/internal/settings"
 	"github.com/pawlrun/pawl/internal/term"
-	"github.com/pawlrun/pawl/internal/text"
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
@@ -40,7 +39,7 @@ type timesFlags struct {
 }
 
 func (f timesFlags) times() client.Times {
-	return client.Times{Cron: f.Cron, Zone: f.Zone, Spring: f.Spring, Fall: f.Fall, Jitter: text.Duration(f.Jitter), Until: f.Until.UTC()}
+	return client.Times{Cron: f.Cron, Zone: f.Zone, Spring: f.Spring, Fall: f.Fall, Jitter: client.Duration(f.Jitter), Until: f.Until.UTC()}
 }
 
 type scheduleCreateCmd struct {
@@ -88,7 +87,7 @@ func (c *scheduleCreateCmd) config() (config client.Schedule, err error) {
 		return config, err
 	}
 	config = client.Schedule{
-		Times: c.times(), Overlap: client.Overlap(c.Overlap), CatchUp: text.Duration(c.CatchUp), Remaining: c.Remaining,
+		Times: c.times(), Overlap: client.Overlap(c.Overlap), CatchUp: client.Duration(c.CatchUp), Remaining: c.Remaining,
 		PauseOnFailure: c.PauseOnFailure, Paused: c.Paused, Note: c.Note,
 	}
 	job, err := c.job(c.RunJob)

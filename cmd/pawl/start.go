@@ -170,7 +170,11 @@ func (o order) start(ctx context.Context, s streams, c connection, w waiting) er
 		}
 	}
 	if note != "" && !w.Wait { // the wait reports it, too
-		if err := s.note("%s is started and %s", o.id, diagnose.OneLine(note)); err != nil {
+		warn := s.note
+		if w.JSON {
+			warn = func(format string, args ...any) error { return s.warn(true, format, args...) }
+		}
+		if err := warn("%s is started and %s", o.id, diagnose.OneLine(note)); err != nil {
 			return err
 		}
 	}

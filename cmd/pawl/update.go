@@ -135,5 +135,9 @@ func (c *queryCmd) Run(ctx context.Context, s streams, cl *client.Client) error 
 	if err != nil {
 		return err
 	}
-	return s.answer(c.JSON, api.QueryAnswerOf(c.ID, c.Query, got), "%s", show.Payload(got.Value))
+	if c.JSON {
+		return writeJSON(s.out, api.QueryAnswerOf(c.ID, c.Query, got))
+	}
+	_, err = fmt.Fprintf(s.out, "%s\n", show.Payload(got.Value)) // not wrapped: JSON
+	return err
 }

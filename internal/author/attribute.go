@@ -2,9 +2,24 @@ package author
 
 import "github.com/pawlrun/pawl/pkg/history"
 
-// AttributeValue is an attribute with a value, or the error for which it is invalid.
-type AttributeValue struct {
-	history.Attribute
+// Attribute is embedded in pawl.AttributeValue: an attribute with a value, or the error for which it is invalid.
+type Attribute struct {
+	set history.Attribute
+	err error
+}
 
-	Err error
+// NewAttribute returns the value of an attribute of type string, bool, int64 or time.Time.
+func NewAttribute(name string, value any) Attribute {
+	x, err := history.AttributeOf(name, value)
+	return Attribute{set: x, err: err}
+}
+
+func (a Attribute) attribute() (history.Attribute, error) { return a.set, a.err }
+
+// AttributeOf returns the attribute of a pawl.AttributeValue. The error matches pawl.ErrBadAttribute.
+func AttributeOf(v interface {
+	attribute() (history.Attribute, error)
+},
+) (history.Attribute, error) {
+	return v.attribute()
 }

@@ -86,13 +86,25 @@ func (c *Command) Validate() error {
 			return fmt.Errorf("--%s must be at least %d (got %d)", o.flag, o.min, o.value)
 		}
 	}
-	return errors.Join(c.validateCancel(), c.validateLimit(), c.validateUpdate())
+	return errors.Join(c.validateCancel(), c.validateUpdate())
 }
 
-// AfterApply records whether --nats selects a running fleet.
+// AfterApply records whether --nats selects a running fleet, and rejects it for scenarios that start their own, before it checks their numbers.
 func (c *Command) AfterApply(k *kong.Context) error {
 	c.given = slices.ContainsFunc(k.Path, func(p *kong.Path) bool { return p.Flag != nil && p.Flag.Name == "nats" })
-	return nil
+	r := &run{opts: c}
+	_, one := r.experiments()[c.Scenario]
+	if c.given && (one || r.several()[c.Scenario] != nil || c.Elsewhere || c.Fsync == fsyncAlways) {
+		return fmt.Errorf("%s starts a fleet of its own: omit --nats", c.Scenario)
+	}
+	return c.validateLimit()
+}
+
+// several returns the scenarios that run on several fleets of their own, or on none, by name.
+func (r *run) several() map[string]func(context.Context) error {
+	return map[string]func(context.Context) error{
+		"recover": r.recover, "scale": r.scale, "tracing": r.tracing, floorQueue: func(ctx context.Context) error { _, err := r.floor(ctx); return err },
+	}
 }
 
 // Measure runs the scenario and writes its results to out; progress goes to errw.
@@ -102,12 +114,8 @@ func (c *Command) Measure(ctx context.Context, out, errw io.Writer) (err error) 
 		r.log, r.childLog = c.Open(errw), errw
 	}
 	onFleet, one := r.experiments()[c.Scenario]
-	several := map[string]func(context.Context) error{
-		"recover": r.recover, "scale": r.scale, "tracing": r.tracing, floorQueue: func(ctx context.Context) error { _, err := r.floor(ctx); return err },
-	}[c.Scenario]
+	several := r.several()[c.Scenario]
 	switch {
-	case c.given && (one || several != nil || c.Elsewhere || c.Fsync == fsyncAlways):
-		return settings.Usage(fmt.Errorf("%s starts a fleet of its own: omit --nats", c.Scenario))
 	case one:
 		err = r.experiment(ctx, onFleet)
 	case several != nil:

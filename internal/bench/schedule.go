@@ -57,9 +57,9 @@ type scheduleResult struct {
 type scheduleBench struct {
 	*driver
 	from, until time.Time
-	begun       time.Time                  // when all schedules had begun; earlier times do not count for the lag
-	at          map[string]time.Time       // by instance: its time with jitter
-	schedules   map[string]client.Schedule // by id
+	begun       time.Time                   // when all schedules had begun; earlier times do not count for the lag
+	at          map[string]time.Time        // by instance: its time with jitter
+	schedules   map[string]builtin.Schedule // by id
 }
 
 // schedule measures schedules.
@@ -113,13 +113,13 @@ func (b *scheduleBench) plan(n int, kill bool) (window time.Duration, err error)
 	}
 	b.from = time.Now().UTC().Truncate(time.Second).Add(3*time.Second + time.Duration(n/createdPerSecond)*time.Second)
 	b.until = b.from.Add(window - time.Second)
-	b.at, b.schedules = make(map[string]time.Time, n), make(map[string]client.Schedule, n)
+	b.at, b.schedules = make(map[string]time.Time, n), make(map[string]builtin.Schedule, n)
 	for i := range n {
-		s := client.Schedule{
-			Times: client.Times{
+		s := builtin.Schedule{
+			Times: schedule.Times{
 				Cron: []string{fmt.Sprintf("%d-59/%d * * * * *", i%period, period)}, Jitter: text.Duration(time.Second), From: b.from, Until: b.until,
 			},
-			Start: &client.ScheduleStart{Orchestration: tick.Name()}, Overlap: client.OverlapAllowAll,
+			Start: &builtin.Start{Orchestration: tick.Name()}, Overlap: builtin.AllowAll,
 		}
 		id := b.id("schedule")
 		b.schedules[id] = s

@@ -15,7 +15,6 @@ import (
 	"github.com/pawlrun/pawl/internal/api"
 	"github.com/pawlrun/pawl/internal/builtin"
 	"github.com/pawlrun/pawl/internal/diagnose"
-	"github.com/pawlrun/pawl/internal/text"
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
@@ -278,7 +277,7 @@ func (q *request) postedSchedule() (f scheduleForm, s client.Schedule, err error
 	}
 	s.Zone, s.Overlap, s.Note, s.PauseOnFailure, s.Paused = f.Zone, f.Overlap, f.Note, f.PauseOnFailure, f.Paused
 	if f.CatchUp != "" {
-		var d text.Duration
+		var d client.Duration
 		if err := d.UnmarshalText([]byte(f.CatchUp)); err != nil {
 			return f, s, fmt.Errorf("%q is not a duration such as 1h", f.CatchUp)
 		}

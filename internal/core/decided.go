@@ -32,7 +32,7 @@ type Given struct {
 type Decided struct {
 	Additions
 	Consumed
-	Late    []message.Reported // completions of activities that had been cancelled
+	Late    []message.Late     // completions of activities that had been cancelled
 	Replies []message.OutInput // to the parents of duplicate starts
 	Front   [][]byte           // elements of the inbox with which the next execution begins
 	Status  *StatusChange      // nil: the custom status was not set

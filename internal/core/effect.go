@@ -163,7 +163,7 @@ type ClientAnswer struct {
 // LateReports are the ends of cancelled activities of an execution.
 type LateReports struct {
 	Execution uint64
-	Reports   []message.Reported
+	Reports   []message.Late
 }
 
 // QueueAge is the age of the oldest task in a queue.

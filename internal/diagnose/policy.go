@@ -22,16 +22,16 @@ func Policy(p client.Policy) string {
 		all = append(all, Pause(p))
 	}
 	if p.Concurrency > 0 {
-		all = append(all, fmt.Sprintf("%d at a time", p.Concurrency))
+		all = append(all, fmt.Sprintf("concurrency %d", p.Concurrency))
 	}
 	if p.Rate > 0 {
-		all = append(all, Rate(p))
+		all = append(all, "rate "+Rate(p))
 	}
 	if p.Quota > 0 {
 		all = append(all, "quota "+Quota(p))
 	}
 	if p.Key != "" {
-		all = append(all, "for each "+p.Key)
+		all = append(all, "key "+p.Key)
 	}
 	return strings.Join(append(all, WhenLimited(p)), ", ")
 }
@@ -71,9 +71,9 @@ func WhenLimited(p client.Policy) string {
 		limit = history.DefaultQueueLimit
 	}
 	if timeout := queueTimeout(p); timeout > 0 {
-		return fmt.Sprintf("up to %d wait up to %s", limit, Span(timeout))
+		return fmt.Sprintf("max waiters %d, max wait %s", limit, Span(timeout))
 	}
-	return fmt.Sprintf("up to %d wait forever", limit)
+	return fmt.Sprintf("max waiters %d, max wait forever", limit)
 }
 
 // Span formats a duration without zero parts: 24h, not 24h0m0s.

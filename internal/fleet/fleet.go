@@ -86,7 +86,7 @@ func (o Orchestrator) Run(errw io.Writer, opts ...fx.Option) int {
 		pawlfx.Payloads(codec),
 		pawlfx.Orchestrator(cfg),
 		HTTP(o.HTTP, o.HTTPAccess),
-		pawlfx.Profiles(o.Pprof),
+		pawlfx.Profiles(o.Pprof, pawlfx.ProfilesSetting("--pprof (PAWL_PPROF)")),
 		fx.Options(opts...),
 	)
 }
@@ -191,7 +191,7 @@ func (w Worker) Run(errw io.Writer, opts ...fx.Option) int {
 		pawlfx.Activities(c.Bindings),
 		pawlfx.Worker(cfg),
 		HTTP(w.HTTP, w.HTTPAccess),
-		pawlfx.Profiles(w.Pprof),
+		pawlfx.Profiles(w.Pprof, pawlfx.ProfilesSetting("--pprof (PAWL_PPROF)")),
 		fx.Options(opts...),
 	)
 }

@@ -153,7 +153,7 @@ type Answer struct {
 	Dropped  int
 	Overdue  []history.Event
 	Due      int64
-	Late     []message.Reported
+	Late     []message.Late
 	Replies  []history.Parent // parents whose starts found that the instance exists
 	Front    [][]byte         // elements, without the seal
 	Status   *core.StatusChange
@@ -240,13 +240,11 @@ func (a *Answer) fields(c *wire.Codec) {
 	wire.List(c, &a.Awaited.Updates, (*wire.Codec).String)
 }
 
-func late(c *wire.Codec, l *message.Reported) {
+func late(c *wire.Codec, l *message.Late) {
 	c.Record(func(c *wire.Codec) {
 		c.Uint(&l.Activity)
-		c.String((*string)(&l.Report.Ending))
-		c.Int(&l.Report.AfterMS)
-		c.String(&l.Report.Worker)
-		c.Int(&l.Report.At)
+		c.String(&l.Worker)
+		c.Int(&l.At)
 	})
 }
 

@@ -217,9 +217,12 @@ func (s *shell) declineFor(r *record.Reconciliation) {
 	}
 }
 
-// report writes how cancelled activities ended. It is best effort: a lost report is only missing from the history page.
+// report writes that cancelled activities had completed before. It is best effort: a lost report is only missing from the history page.
 func (s *shell) report(id string, r *core.LateReports) {
-	late := r.Reports[:min(len(r.Reports), lease.MaxReports)]
+	late := make([]lease.Reported, min(len(r.Reports), lease.MaxReports))
+	for i, l := range r.Reports[:len(late)] {
+		late[i] = lease.Reported{Activity: l.Activity, Report: lease.Report{Ending: lease.FinishedFirst, Worker: l.Worker, At: l.At}}
+	}
 	ref := lease.Ref{Part: s.st.Part, Instance: id, Execution: r.Execution}
 	s.process.leases.Report(ref, late, func(err error) {
 		if err != nil {

@@ -61,8 +61,7 @@ func (t *Table) Write(w io.Writer) error { return t.write(w, Width(w)) }
 // WriteOr writes the table. For a table without rows it writes, on a terminal, the sentence none instead.
 func (t *Table) WriteOr(w io.Writer, none string) error {
 	if len(t.Rows) == 0 && Interactive(w) {
-		_, err := fmt.Fprintln(w, none)
-		return err
+		return Line(w, none)
 	}
 	return t.Write(w)
 }

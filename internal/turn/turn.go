@@ -309,15 +309,14 @@ func (r *run) noteLate(ev history.Event) {
 	if r.Begins() {
 		return
 	}
-	var id uint64
-	end := message.Report{Ending: message.FinishedFirst}
+	var late message.Late
 	switch ev := ev.(type) {
 	case *history.ActivityCompleted:
-		id, end.Worker, end.At = ev.Scheduled, ev.Worker, ev.At
+		late = message.Late{Activity: ev.Scheduled, Worker: ev.Worker, At: ev.At}
 	case *history.ActivityFailed:
-		id, end.Worker, end.At = ev.Scheduled, ev.Worker, ev.At
+		late = message.Late{Activity: ev.Scheduled, Worker: ev.Worker, At: ev.At}
 	default:
 		return
 	}
-	r.Late = append(r.Late, message.Reported{Activity: id, Report: end})
+	r.Late = append(r.Late, late)
 }

@@ -3,8 +3,6 @@ package client
 import (
 	"testing"
 	"time"
-
-	"github.com/pawlrun/pawl/internal/message"
 )
 
 func TestReportIsReadAsItWasWritten(t *testing.T) {
@@ -25,7 +23,7 @@ func TestReportIsReadAsItWasWritten(t *testing.T) {
 // FuzzReport parses reports, which any worker may write.
 func FuzzReport(f *testing.F) {
 	f.Add(`{"how":"stopped","after_ms":12,"worker":"w","at":1}`)
-	f.Add(`{"how":"` + string(message.FinishedFirst) + `","after_ms":9223372036854,"at":-1}`)
+	f.Add(`{"how":"` + string(HowFinishedFirst) + `","after_ms":9223372036854,"at":-1}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		if r := readReport(text); r != nil && (r.How == "" || r.After < 0 || r.At.Location() != time.UTC) {
 			t.Errorf("%+v", r)

@@ -1,7 +1,9 @@
 package client
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 
 	"github.com/pawlrun/pawl"
@@ -11,9 +13,42 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Job is an activity with its input, as a schedule runs it: see NewJob. Activity is required. Queue defaults to the name of the activity;
-// Input and the other fields are optional.
-type Job = builtin.Job
+// Job is a call of one activity, as a schedule runs it; NewJob returns one from a handle. In JSON its fields have the names of the HTTP API.
+type Job struct {
+	Activity       string            `json:"activity"`                 // name of the activity; required
+	Queue          string            `json:"queue,omitempty"`          // task queue; default: the name of the activity
+	Input          json.RawMessage   `json:"input,omitempty"`          // input of the activity in JSON; default: none
+	After          Duration          `json:"after,omitzero"`           // delay before the first attempt; default: none
+	Retry          *JobRetry         `json:"retry,omitempty"`          // default: one attempt
+	AttemptTimeout Duration          `json:"attempt_timeout,omitzero"` // timeout of each attempt: see pawl.AttemptTimeout; default: none
+	Within         Duration          `json:"within,omitzero"`          // timeout of all attempts, backoffs and waits, without After; default: none
+	Limits         *history.Declared `json:"limits,omitempty"`         // limits that the handle of the activity declares; default: none
+}
+
+// JobRetry is the retry policy of a Job, a pawl.Retry in JSON. Fields that are zero have the defaults of pawl.Retry.
+type JobRetry struct {
+	Attempts int      `json:"attempts,omitempty"` // maximum number of attempts
+	Initial  Duration `json:"initial,omitzero"`   // backoff after the first failed attempt
+	Factor   float64  `json:"factor,omitempty"`   // by which each backoff is longer than the one before
+	Max      Duration `json:"max,omitzero"`       // maximum backoff
+	Unless   []string `json:"unless,omitempty"`   // codes of the errors that are not retried: see pawl.Error.Code
+	Limited  bool     `json:"limited,omitempty"`  // whether rejections by a limit are retried, too
+}
+
+// Check returns an error if the name of the activity or of the queue is invalid.
+func (j *Job) Check() error {
+	b, err := builtin.Convert[builtin.Job](j)
+	return cmp.Or(err, b.Check())
+}
+
+// Payload returns the job as the input of an instance of pawl.job. Errors: those of Check and of the encoding, and pawl.ErrTooLarge.
+func (j *Job) Payload() (history.Payload, error) {
+	b, err := builtin.Convert[builtin.Job](j)
+	if err != nil {
+		return history.Payload{}, err
+	}
+	return b.Payload()
+}
 
 // NewJob returns the job of a schedule: at each of its times the schedule does what Run does. The options By, MessageID and Header have
 // no effect. The error is that of the encoding or of an invalid option.

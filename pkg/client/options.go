@@ -1,13 +1,14 @@
 package client
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/builtin"
 	"github.com/pawlrun/pawl/internal/message"
-	"github.com/pawlrun/pawl/internal/text"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
@@ -51,7 +52,7 @@ type PolicyOption interface {
 // JobOption is an option of Run: After, Retry, AttemptTimeout, Within, and every Option.
 type JobOption interface {
 	setter
-	configure(j *builtin.Job)
+	configure(j *Job)
 }
 
 // Option is an option of every message: By, MessageID.
@@ -79,7 +80,7 @@ func (option) updates()                     {}
 func (option) operates()                    {}
 func (option) imports()                     {}
 func (option) policies()                    {}
-func (option) configure(*builtin.Job)       {}
+func (option) configure(*Job)               {}
 
 // By sets the name of the requester. Default: Options.By.
 func By(name string) Option {
@@ -124,12 +125,10 @@ func Version(v string) InstanceOption {
 // the attribute is invalid, the call returns an error.
 func With(a pawl.AttributeValue) InstanceOption {
 	return startOption(func(in *message.OutInput) {
-		all, err := history.ParseAttributes(in.Attrs)
-		if err == nil {
-			err = a.Err
-		}
-		if err == nil {
-			all, err = all.With(a.Attribute)
+		x, err := author.AttributeOf(a)
+		all, parseErr := history.ParseAttributes(in.Attrs)
+		if err = cmp.Or(parseErr, err); err == nil {
+			all, err = all.With(x)
 		}
 		if in.Attrs = all.String(); err != nil {
 			in.Attrs = err.Error() // the check of the input reports it
@@ -185,10 +184,10 @@ func Stop() OperateOption { return operateOption{Stop: true} }
 // FromStart makes Retry start the instance again with its input, and with the newest version of its orchestration.
 func FromStart() OperateOption { return operateOption{Start: true} }
 
-type jobOption func(*builtin.Job)
+type jobOption func(*Job)
 
-func (jobOption) apply(*message.OutInput)    {}
-func (o jobOption) configure(j *builtin.Job) { o(j) }
+func (jobOption) apply(*message.OutInput) {}
+func (o jobOption) configure(j *Job)      { o(j) }
 
 type afterOption time.Duration
 
@@ -197,14 +196,14 @@ func (d afterOption) apply(in *message.OutInput) {
 		in.StartAt = time.Duration(d).String()
 	}
 }
-func (afterOption) starts()                    {}
-func (afterOption) updates()                   {}
-func (d afterOption) configure(j *builtin.Job) { j.After = text.Duration(max(time.Duration(d), 0)) }
+func (afterOption) starts()            {}
+func (afterOption) updates()           {}
+func (d afterOption) configure(j *Job) { j.After = Duration(max(time.Duration(d), 0)) }
 
 // DelayOption is an option of Start, UpdateWithStart and Run.
 type DelayOption interface {
 	InstanceOption
-	configure(j *builtin.Job)
+	configure(j *Job)
 }
 
 // After delays a start, or the activity of a job, by d. Until then the instance is pending and can be cancelled. The Now of its code
@@ -253,9 +252,9 @@ func ParseIDReuse(name string) (IDReuse, error) {
 
 // Retry retries failed attempts of a job according to the policy r, as for a call. Default: one attempt.
 func Retry(r pawl.Retry) JobOption {
-	return jobOption(func(j *builtin.Job) {
-		j.Retry = &builtin.Retry{
-			Attempts: r.Attempts, Initial: text.Duration(max(r.Initial, 0)), Factor: r.Factor, Max: text.Duration(max(r.Max, 0)), Limited: r.Limited,
+	return jobOption(func(j *Job) {
+		j.Retry = &JobRetry{
+			Attempts: r.Attempts, Initial: Duration(max(r.Initial, 0)), Factor: r.Factor, Max: Duration(max(r.Max, 0)), Limited: r.Limited,
 		}
 		for _, e := range r.Unless {
 			j.Retry.Unless = append(j.Retry.Unless, e.Code())
@@ -265,10 +264,10 @@ func Retry(r pawl.Retry) JobOption {
 
 // AttemptTimeout limits the duration of each attempt of a job: see pawl.AttemptTimeout. Default: no timeout.
 func AttemptTimeout(d time.Duration) JobOption {
-	return jobOption(func(j *builtin.Job) { j.AttemptTimeout = text.Duration(max(d, 0)) })
+	return jobOption(func(j *Job) { j.AttemptTimeout = Duration(max(d, 0)) })
 }
 
 // Within limits the duration of a job with all its attempts, from the end of its delay: see pawl.Within. Default: no timeout.
 func Within(d time.Duration) JobOption {
-	return jobOption(func(j *builtin.Job) { j.Within = text.Duration(max(d, 0)) })
+	return jobOption(func(j *Job) { j.Within = Duration(max(d, 0)) })
 }

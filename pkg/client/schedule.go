@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,29 +11,7 @@ import (
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/builtin"
-	"github.com/pawlrun/pawl/internal/schedule"
-	"github.com/pawlrun/pawl/internal/text"
 )
-
-// Schedule configures a schedule: its times (Cron, Calendars, Except, Zone, Spring, Fall, Jitter, From, Until), one action (Start, Run or
-// Send: see NewScheduleStart, NewJob and NewScheduleSend), and the handling of times at which the action cannot run (Overlap, CatchUp,
-// CatchUpMax, Remaining, PauseOnFailure). docs/guide/schedules.md lists the values and defaults. Next returns its times.
-type Schedule = builtin.Schedule
-
-// Times are the times of a schedule: those of any cron line and any calendar, except those of Except, in a time zone.
-type Times = schedule.Times
-
-// Calendar is a set of civil times, given by fields as in cron; every field must match.
-type Calendar = schedule.Calendar
-
-// ScheduleStart is the action of a schedule that starts an instance with the id <schedule>@<time>.
-type ScheduleStart = builtin.Start
-
-// Duration is a duration in a Schedule, which is text in JSON: client.Duration(6 * time.Hour).
-type Duration = text.Duration
-
-// ScheduleSend is the action of a schedule that sends an event.
-type ScheduleSend = builtin.Send
 
 // NewScheduleStart returns the action that starts an orchestration with an input. The error is that of the encoding.
 func NewScheduleStart[In, Out any](o pawl.Orchestration[In, Out], in In) (*ScheduleStart, error) {
@@ -52,27 +31,6 @@ func NewScheduleSend[T any](event pawl.Event[T], instance string, v T) (*Schedul
 	return &ScheduleSend{Instance: instance, Event: event.Name(), Input: p.Data}, nil
 }
 
-// ScheduleState is the state of a schedule: its configuration, its next time, the instances that run, and the actions that were done,
-// skipped and missed. Times are UTC.
-type ScheduleState = builtin.State
-
-// Firing is an action that a schedule has done.
-type Firing = builtin.Firing
-
-// Overlap selects what a schedule does at a time at which the instance of an earlier time still runs.
-type Overlap = builtin.Overlap
-
-// The policies of overlap.
-const (
-	OverlapSkip        = builtin.Skip        // the time is skipped; the default
-	OverlapBufferOne   = builtin.BufferOne   // the action follows the end of the instance; further times are skipped
-	OverlapBufferAll   = builtin.BufferAll   // the actions of up to 1,000 times follow one after the other
-	OverlapCancelOther = builtin.CancelOther // the instance is cancelled, and the action does not wait for its end
-	OverlapAllowAll    = builtin.AllowAll    // instances run concurrently
-
-	OverlapTerminateOther = builtin.TerminateOther // the instance is ended without running its code, and the action does not wait for it
-)
-
 // ErrNoSchedule is returned if no schedule has the id, or if it has ended.
 var ErrNoSchedule = errors.New("client: no such schedule")
 
@@ -83,7 +41,8 @@ var ErrNoSchedule = errors.New("client: no such schedule")
 // Errors: those of an invalid configuration; ErrRefused if the id belongs to another instance, or to a schedule that has ended and was
 // not deleted; those of Start.
 func (c schedules) CreateSchedule(ctx context.Context, id string, s Schedule, opts ...StartOption) error {
-	if err := s.Check(); err != nil {
+	config, err := builtin.Convert[builtin.Schedule](s)
+	if err = cmp.Or(err, config.Check()); err != nil {
 		return fmt.Errorf("client: schedule %s: %w", id, err)
 	}
 	d, err := c.client.Describe(ctx, id)
@@ -96,7 +55,7 @@ func (c schedules) CreateSchedule(ctx context.Context, id string, s Schedule, op
 	case d.Status.Ended():
 		return fmt.Errorf("%w: schedule %s has ended; delete it first", ErrRefused, id)
 	}
-	_, err = SendOrStart(ctx, c.client, builtin.Schedules, id, ScheduleState{Schedule: s}, builtin.Commands, builtin.Command{Do: "configure", Schedule: &s}, opts...)
+	_, err = SendOrStart(ctx, c.client, builtin.Schedules, id, builtin.State{Schedule: config}, builtin.Commands, builtin.Command{Do: "configure", Schedule: &config}, opts...)
 	if err != nil {
 		return err
 	}
@@ -113,7 +72,7 @@ func (c schedules) DescribeSchedule(ctx context.Context, id string) (ScheduleSta
 	if err != nil || d.Orchestration != builtin.Schedules.Name() {
 		return ScheduleState{}, fmt.Errorf("%w: %s", ErrNoSchedule, id)
 	}
-	at, err := CustomStatus(ctx, c.client, builtin.ScheduleStatus, id)
+	at, err := CustomStatus(ctx, c.client, scheduleStatus, id)
 	return at.Value, err
 }
 
@@ -185,5 +144,5 @@ func (c schedules) inEffect(ctx context.Context, id string, d Description) {
 	if d.CustomStatus != nil {
 		seen = d.CustomStatus.Version
 	}
-	_, _ = NextStatus(ctx, c.client, builtin.ScheduleStatus, id, seen) // after an error, the stored command takes effect later
+	_, _ = NextStatus(ctx, c.client, scheduleStatus, id, seen) // after an error, the stored command takes effect later
 }

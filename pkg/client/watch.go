@@ -1,6 +1,7 @@
 package client
 
 import (
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -8,8 +9,25 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// Change describes a change of an instance by one commit.
-type Change = message.Change
+// Change describes a change of an instance by one commit. It is only a reason to read the instance again: any member of the namespace can
+// publish one.
+type Change struct {
+	Instance      string `json:"instance"`
+	Orchestration string `json:"orchestration,omitempty"`
+	Status        string `json:"status"`              // pending, running, completed, failed, cancelled or purged
+	Was           string `json:"was,omitempty"`       // the previous status; empty: unchanged, or there was no instance
+	Execution     uint64 `json:"execution,omitempty"` // number of the execution
+	Events        uint64 `json:"events,omitempty"`    // length of the execution's history
+	Stalled       string `json:"stalled,omitempty"`   // why the instance cannot continue; empty: it can
+	At            string `json:"at"`                  // RFC 3339 with milliseconds, UTC, by the clock of Redis
+
+	Version    string          `json:"version,omitempty"`    // version of the orchestration
+	Parent     string          `json:"parent,omitempty"`     // instance id of the parent
+	Code       string          `json:"code,omitempty"`       // code of the failure that ended it
+	Unanswered bool            `json:"unanswered,omitempty"` // whether it has an update without an answer
+	Attributes json.RawMessage `json:"attributes,omitempty"` // JSON object of its attributes
+	Replaced   []string        `json:"replaced,omitempty"`   // filter fields and attributes whose previous value may have been replaced
+}
 
 // watchEvery is the interval at which a watcher announces itself to the orchestrators.
 const watchEvery = queue.WatchTTL / 3
@@ -44,7 +62,7 @@ func (c fleet) Watch(w Watcher) (stop func(), err error) {
 		default:
 		}
 	}
-	changes, err := c.client.conn.OnChanges(w.Changed)
+	changes, err := c.client.conn.OnChanges(func(m message.Change) { w.Changed(Change(m)) })
 	if err != nil {
 		return nil, fmt.Errorf("client: watch: %w", err)
 	}

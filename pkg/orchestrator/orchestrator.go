@@ -384,6 +384,3 @@ func checkPartitions(ctx context.Context, cfg Config, space redisx.Space) error 
 type Retention struct {
 	Completed, Failed, Cancelled time.Duration
 }
-
-// DefaultRetention is how long an instance that has ended is kept, unless Retention is set.
-const DefaultRetention = 72 * time.Hour

@@ -11,7 +11,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"golang.org/x/sync/semaphore"
 
 	"github.com/pawlrun/pawl/internal/wire"
 	"github.com/pawlrun/pawl/pawlcodec"
@@ -60,11 +59,11 @@ var (
 type objects struct {
 	*link
 	streams *streams
-	reading *semaphore.Weighted
+	reading *weighted // bytes of the bodies in memory
 }
 
 func newObjects(s *streams) *objects {
-	return &objects{link: s.link, streams: s, reading: semaphore.NewWeighted(objectsInFlight)}
+	return &objects{link: s.link, streams: s, reading: newWeighted(objectsInFlight)}
 }
 
 // objectsConfig returns the configuration of OBJECTS. It has no size limit unless one is configured, because NATS would reserve it.
@@ -175,10 +174,10 @@ func (c *objects) GetObject(ctx context.Context, name string, size int, wait, wi
 		return nil, fmt.Errorf("%w: an object of %d bytes, at most %d are allowed", ErrTooLarge, size, maxObject)
 	}
 	weight := min(int64(size), objectsInFlight)
-	if err := c.reading.Acquire(ctx, weight); err != nil {
+	if err := c.reading.acquire(ctx, weight); err != nil {
 		return nil, err
 	}
-	defer c.reading.Release(weight)
+	defer c.reading.release(weight)
 	if within > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, within)
