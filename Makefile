@@ -47,7 +47,7 @@ screenshots: setup ## write a picture of every screen of the console to docs/con
 	$(GO) test -timeout 30m -tags screenshots -run TestScreenshots ./internal/console
 
 # What takes longest is first, because it would be alone at the end.
-LONGEST = pkg/orchestrator cmd/pawl pkg/history/store internal/console internal/redisx pkg/worker
+LONGEST = pkg/orchestrator cmd/pawl internal/store internal/console internal/redisx pkg/worker
 
 # Two runs are beside each other: that with the race detector waits for half of its time, and that without computes. With the detector a
 # process sleeps for a second at its end by default, for goroutines that still run; goleak reports those. Tests that are parallel wait more

@@ -30,7 +30,7 @@ func floor(pkg string) int {
 		return 1
 	case "internal/record", "internal/limit", "internal/message", "pawlcodec":
 		return 2
-	case "pkg/history/store", "pkg/lease", "internal/limiter", "pkg/queue", "internal/replay", "internal/partition", "internal/tracing", "internal/memlimit", "internal/show":
+	case "internal/store", "pkg/lease", "internal/limiter", "pkg/queue", "internal/replay", "internal/partition", "internal/tracing", "internal/memlimit", "internal/show":
 		return 3
 	case "internal/author", "internal/promx", "internal/request":
 		return 4

@@ -26,7 +26,7 @@ var large = map[string]string{ //nolint:gochecknoglobals // read only
 	"pkg/client.parts":          "those groups",
 	"pkg/queue.Conn":            "all operations of a connection are its methods; each part of it is a type",
 	"pkg/history.State":         "what has been decided is read from one value; 40 are its own",
-	"pkg/history/store.Store":   "it writes what a Reader reads",
+	"internal/store.Store":      "it writes what a Reader reads",
 	"internal/replay.Execution": "its own are for the owner, who reads also what it records; a program is given its Code",
 	"internal/replay.Code":      "all that a program may decide, on what is recorded",
 	"internal/replay.record":    "what is recorded is so by the strands that it schedules",

@@ -52,7 +52,7 @@ func TestCompletionScriptsRunInTheirShells(t *testing.T) {
 			if shell == "zsh" { // without the completion system, which needs a terminal
 				script = "compdef() { }; compadd() { shift; print -l -- $@ }\n" + script
 			}
-			cmd := exec.Command(path, "-c", script+ask)
+			cmd := exec.Command(path, "-c", script+request)
 			cmd.Env = append(os.Environ(), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 			out, err := cmd.CombinedOutput()
 			got := strings.Fields(string(out))

@@ -14,7 +14,7 @@ import (
 	"github.com/pawlrun/pawl/internal/filter"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/request"
-	"github.com/pawlrun/pawl/pkg/history/store"
+	"github.com/pawlrun/pawl/internal/store"
 )
 
 const maxWithin = 60_000 // of Count.Within, in milliseconds; the number of records read is bounded as well

@@ -6,9 +6,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/store"
 	"github.com/pawlrun/pawl/internal/timers"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/history/store"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 

@@ -12,7 +12,7 @@ import (
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/redisx"
-	"github.com/pawlrun/pawl/pkg/history/store"
+	"github.com/pawlrun/pawl/internal/store"
 )
 
 // The counts of 64 partitions take 192 reads; if they were sent sequentially, each would wake up an idle process.

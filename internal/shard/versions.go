@@ -6,7 +6,7 @@ import (
 	"github.com/pawlrun/pawl/internal/build"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/request"
-	"github.com/pawlrun/pawl/pkg/history/store"
+	"github.com/pawlrun/pawl/internal/store"
 )
 
 const maxCounted = 20_000 // records that one request reads

@@ -6,7 +6,8 @@
 //
 //	Started · decisions · input · decisions · input · decisions · end
 //
-// The package does no I/O; pkg/history/store keeps histories in Redis. Its API may change.
+// The package does no I/O; internal/store keeps histories in Redis. What pkg/client returns is stable: the events, Payload, Failure, Headers,
+// UnreadEvents and RewindPlan. The fold (State), the encoding, and the rest may change.
 package history
 
 import (

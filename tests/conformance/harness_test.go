@@ -14,7 +14,7 @@ import (
 	"github.com/pawlrun/pawl/internal/memstore"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redisx"
-	"github.com/pawlrun/pawl/pkg/history/store"
+	"github.com/pawlrun/pawl/internal/store"
 	"github.com/pawlrun/pawl/pkg/lease"
 )
 
@@ -53,7 +53,7 @@ func newHarness(rt *rapid.T, rdb redis.UniversalClient, n int) *harness {
 		store: store.New(run, space), leases: lease.New(run, space), limits: limiter.New(run, space, func(string) int { return partition }), lua: map[string]*redisx.Script{}, model: memstore.NewStore(rules()),
 	}
 	for name, dir := range map[string]string{
-		"acquire": "internal/partition", "renew": "internal/partition", "release": "internal/partition", "ingest": "pkg/history/store", "schedule": "internal/limiter",
+		"acquire": "internal/partition", "renew": "internal/partition", "release": "internal/partition", "ingest": "internal/store", "schedule": "internal/limiter",
 	} {
 		body, err := os.ReadFile(filepath.Join("..", "..", filepath.FromSlash(dir), name+".lua"))
 		if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/redisx"
-	"github.com/pawlrun/pawl/pkg/history/store"
+	"github.com/pawlrun/pawl/internal/store"
 )
 
 // The due reads of all partitions of a process, every second, and the reconciliations of many instances take few commands of Redis.

@@ -12,8 +12,8 @@ import (
 
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redistest"
+	"github.com/pawlrun/pawl/internal/store"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/history/store"
 )
 
 // Pages of any size and in either order, with and without a filter, return every instance of two statuses once and in order, even if many changed in

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/internal/record"
+	"github.com/pawlrun/pawl/internal/store"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/history/store"
 )
 
 func TestIngestPushesEachInputOnce(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/internal/record"
-	"github.com/pawlrun/pawl/pkg/history/store"
+	"github.com/pawlrun/pawl/internal/store"
 )
 
 // Counts match the instances that pass, whether from sets or from records, with known values and others; a count that reached its bound
