@@ -108,7 +108,7 @@ func ExampleHTTPTriggers() {
 
 // Profiles have no access control: their address is one of the machine itself.
 func ExampleProfiles() {
-	os.Exit(pawlfx.Run(slog.Default(), pawlfx.Profiles("127.0.0.1:7296"))) // and the other options of the program
+	os.Exit(pawlfx.Run(slog.Default(), pawlfx.Profiles("127.0.0.1:7296", pawlfx.ProfilesSetting("--pprof")))) // and the other options of the program
 }
 
 // The orchestrator, the worker and the HTTP API of the program encrypt payloads with the keys of a file.

@@ -51,10 +51,10 @@ func TestExportedFunctionsHaveExamples(t *testing.T) {
 	}
 	for _, name := range exported {
 		short := name[strings.LastIndex(name, "/")+1:]
-		switch why := withoutExample[short]; {
-		case !used[name] && why == "":
+		switch reason := withoutExample[short]; {
+		case !used[name] && reason == "":
 			t.Errorf("%s is used in no example", name)
-		case used[name] && why != "":
+		case used[name] && reason != "":
 			t.Errorf("%s is used in an example: it is no exception", name)
 		}
 	}
