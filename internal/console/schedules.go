@@ -232,7 +232,7 @@ func (q *request) formOfSchedule(id string) (f scheduleForm, err error) {
 
 // furtherSettings returns the settings without a field of their own as JSON; empty: none.
 func furtherSettings(c client.Schedule) (string, error) {
-	b, err := json.Marshal(c)
+	b, err := json.Marshal(c) //nolint:musttag // of limits, whose fields have no tags
 	if err != nil {
 		return "", fmt.Errorf("console: %w", err)
 	}
@@ -266,7 +266,7 @@ func (q *request) postedSchedule() (f scheduleForm, s client.Schedule, err error
 	if strings.TrimSpace(f.Further) != "" {
 		d := json.NewDecoder(bytes.NewReader([]byte(f.Further)))
 		d.DisallowUnknownFields()
-		if err := d.Decode(&s); err != nil {
+		if err := d.Decode(&s); err != nil { //nolint:musttag // as above
 			return f, s, fmt.Errorf("further settings: %w", err)
 		}
 	}

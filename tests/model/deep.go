@@ -220,7 +220,7 @@ func (p *layout) slice() {
 			s := *(*[]struct{})(at)
 			h.add(uint64(len(s)))
 			first := unsafe.Pointer(unsafe.SliceData(s))
-			for i := range len(s) {
+			for i := range s {
 				elem.hash(h, unsafe.Add(first, uintptr(i)*size))
 			}
 		}
