@@ -46,7 +46,7 @@ func TestRedisCommandsAreThoseOfTheCode(t *testing.T) {
 	word := regexp.MustCompile(`'([A-Z]+)'`)
 	inGo := regexp.MustCompile(`redisx\.Command\("([A-Z]+)"`)
 	used := map[string]bool{}
-	for _, root := range []string{"../../pkg", "../../internal/redisx", "../../internal/limiter", "../../internal/partition"} {
+	for _, root := range []string{"../../pkg", "../../internal/store", "../../internal/redisx", "../../internal/limiter", "../../internal/partition"} {
 		err := filepath.WalkDir(root, func(path string, _ os.DirEntry, err error) error {
 			if err != nil || strings.HasSuffix(path, "_test.go") || !strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, ".lua") {
 				return err
