@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/http/pprof"
-	"syscall"
 	"time"
 
 	"go.uber.org/fx"
+
+	"github.com/pawlrun/pawl/internal/gateway"
 )
 
 // Profiles serves the profiles of the process at /debug/pprof/ of a TCP address, without access control. The address should therefore be a
@@ -46,13 +46,7 @@ type profiles struct {
 }
 
 func (p *profiles) start(ctx context.Context, addr string) error {
-	if host, port, err := net.SplitHostPort(addr); err == nil && host == "" {
-		addr = net.JoinHostPort("127.0.0.1", port)
-	}
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
-	if errors.Is(err, syscall.EADDRINUSE) && p.setting != "" {
-		err = fmt.Errorf("%w: %s chooses another address", err, p.setting)
-	}
+	l, err := gateway.Listen(ctx, addr, p.setting)
 	if err != nil {
 		return fmt.Errorf("pawlfx: serve profiles: %w", err)
 	}

@@ -168,9 +168,11 @@ func (c *listCmd) withNotBegun(ctx context.Context, cl *client.Client, begun ite
 				rows = append(rows, d)
 			}
 		}
-		order := func(a, b client.Summary) int { return b.StatusSince.Compare(a.StatusSince) }
-		if c.Oldest {
-			order = func(a, b client.Summary) int { return a.StatusSince.Compare(b.StatusSince) }
+		order := func(a, b client.Summary) int {
+			if c.Oldest {
+				a, b = b, a
+			}
+			return b.StatusSince.Compare(a.StatusSince)
 		}
 		slices.SortFunc(rows, order)
 		for d, err := range begun {

@@ -25,7 +25,7 @@ func TestHostileRequestsReachNoOperation(t *testing.T) {
 		return nil, &request.Problem{Code: request.ProblemNotFound, Message: "nothing has this name"}
 	})
 	h := New(Config{Access: access.Policy{Loopback: true}, Client: func() *client.Client { return c }})
-	l, err := Listen(t.Context(), ":0")
+	l, err := Listen(t.Context(), ":0", "")
 	if err != nil {
 		t.Fatal(err)
 	}

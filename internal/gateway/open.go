@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"syscall"
 
 	"github.com/pawlrun/pawl/internal/access"
 )
@@ -47,10 +46,7 @@ func Open(ctx context.Context, o Options) (*Server, error) {
 	if o.Triggers, err = readTriggers(o.TriggersFile); err != nil {
 		return nil, err
 	}
-	l, err := Listen(ctx, o.Addr)
-	if errors.Is(err, syscall.EADDRINUSE) && o.Setting != "" {
-		err = fmt.Errorf("%w: %s chooses another address", err, o.Setting)
-	}
+	l, err := Listen(ctx, o.Addr, o.Setting)
 	if err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)
 	}

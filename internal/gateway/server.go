@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/pawlrun/pawl/internal/outage"
@@ -58,8 +60,9 @@ func holdConnection(ctx context.Context) {
 
 // Listen listens on a TCP address. An address without a host, such as ":7295", is on the loopback interface; "0.0.0.0:7295"
 // is on all interfaces. At most 2,048 connections are open at a time. A further connection closes the oldest one that
-// carries no stream, so that idle connections cannot lock out clients with requests.
-func Listen(ctx context.Context, addr string) (net.Listener, error) {
+// carries no stream, so that idle connections cannot lock out clients with requests. The error of an address in use names the setting that
+// contains the address, such as a flag, unless that is empty.
+func Listen(ctx context.Context, addr, setting string) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		return nil, err
@@ -69,6 +72,9 @@ func Listen(ctx context.Context, addr string) (net.Listener, error) {
 	}
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", net.JoinHostPort(host, port))
+	if errors.Is(err, syscall.EADDRINUSE) && setting != "" {
+		err = fmt.Errorf("%w: %s chooses another address", err, setting)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -19,7 +19,7 @@ const fewConnections = 64
 // listenAndServe serves a handler that reads whole requests, and returns the address.
 func listenAndServe(t *testing.T, set func(*http.Server)) string {
 	t.Helper()
-	l, err := Listen(t.Context(), ":0")
+	l, err := Listen(t.Context(), ":0", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestAddressWithoutHostIsOnLoopback(t *testing.T) {
 	if err != nil || host != "127.0.0.1" {
 		t.Errorf("listens on %s, %v", host, err)
 	}
-	if _, err := Listen(t.Context(), "7295"); err == nil {
+	if _, err := Listen(t.Context(), "7295", ""); err == nil {
 		t.Error("an address without a port was accepted")
 	}
 }
@@ -119,7 +119,7 @@ func TestSlowClientsDoNotBlockOthers(t *testing.T) {
 }
 
 func TestConnectionsAreBounded(t *testing.T) {
-	l, err := Listen(t.Context(), "127.0.0.1:0")
+	l, err := Listen(t.Context(), "127.0.0.1:0", "")
 	if err != nil {
 		t.Fatal(err)
 	}
