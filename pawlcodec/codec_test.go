@@ -15,9 +15,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/pawlrun/pawl/internal/poll"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pawlcodec"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 func key(t testing.TB, id string) pawlcodec.Key {
@@ -133,7 +133,7 @@ func TestCompressedPayloadCannotTakeMuchMemory(t *testing.T) {
 	if _, err := none.Open(bomb); !errors.Is(err, pawlcodec.ErrDamaged) {
 		t.Errorf("two frames of 300 KiB are opened, %v", err)
 	}
-	if p, err := none.Open(packed(queue.MaxPayload)); err != nil || len(p.Data) != queue.MaxPayload {
+	if p, err := none.Open(packed(transport.MaxPayload)); err != nil || len(p.Data) != transport.MaxPayload {
 		t.Errorf("the largest payload: %d bytes, %v", len(p.Data), err)
 	}
 }

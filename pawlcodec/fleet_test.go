@@ -23,10 +23,10 @@ import (
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/embedded"
 	"github.com/pawlrun/pawl/internal/poll"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pawlcodec"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
-	"github.com/pawlrun/pawl/pkg/queue"
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
@@ -120,7 +120,7 @@ func start(t *testing.T) *servers {
 		t.Skip(err)
 	}
 	s.must(err)
-	s.nats, err = queue.Dial(stack.NATSURL())
+	s.nats, err = transport.Dial(stack.NATSURL())
 	s.must(err)
 	o, err := redis.ParseURL(stack.RedisURL())
 	s.must(err)

@@ -10,10 +10,10 @@ import (
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/api"
 	"github.com/pawlrun/pawl/internal/poll"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pawlcodec"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // large is a payload that would be rejected without the object store.
@@ -28,7 +28,7 @@ func TestLargePayloadIsInTheObjectStore(t *testing.T) {
 	c := codec(t, pawlcodec.Options{Keys: pawlcodec.Keys(k), Store: true})
 	stop := s.run(c)
 	cl, ctx := s.client(c), t.Context()
-	if _, err := client.Start(ctx, s.client(nil), echoes, "refused", large); !errors.Is(err, pawl.ErrTooLarge) || !errors.Is(err, queue.ErrTooLarge) {
+	if _, err := client.Start(ctx, s.client(nil), echoes, "refused", large); !errors.Is(err, pawl.ErrTooLarge) || !errors.Is(err, transport.ErrTooLarge) {
 		t.Errorf("start without an object store: %v", err)
 	}
 	_, err := client.Start(ctx, cl, echoes, "large", large)
@@ -100,7 +100,7 @@ func TestPayloadWhoseObjectIsLostStallsTheInstance(t *testing.T) {
 	stop := s.run(c)
 	defer stop()
 	cl, ctx := s.client(c), t.Context()
-	conn, err := queue.Join(ctx, s.nats, queue.Options{})
+	conn, err := transport.Join(ctx, s.nats, transport.Options{})
 	s.must(err)
 	defer conn.Close()
 	_, err = client.Start(ctx, cl, echoes, "lost", large)
@@ -110,7 +110,7 @@ func TestPayloadWhoseObjectIsLostStallsTheInstance(t *testing.T) {
 		return err == nil && d.Events == 6
 	})
 	removed := 0
-	s.must(conn.Objects(ctx, 0, func(page []queue.StoredObject) error {
+	s.must(conn.Objects(ctx, 0, func(page []transport.StoredObject) error {
 		for _, o := range page {
 			if owners := strings.Join(o.Owners, " "); owners != "lost" && owners != "lost-child lost" {
 				t.Errorf("object %s of %q", o.Name, owners)

@@ -19,9 +19,9 @@ import (
 	"github.com/pawlrun/pawl/examples"
 	"github.com/pawlrun/pawl/internal/embedded"
 	"github.com/pawlrun/pawl/internal/netfault"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pawlfx"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
-	"github.com/pawlrun/pawl/pkg/queue"
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
@@ -91,7 +91,7 @@ func TestReadinessIsAnsweredWithinASecondWhileRedisIsBlackHoled(t *testing.T) {
 	addr := freeAddress(t)
 	stop := start(t, pawlfx.New(slog.New(slog.DiscardHandler),
 		pawlfx.Connections(
-			func() (*nats.Conn, error) { return queue.Dial(servers.NATSURL()) },
+			func() (*nats.Conn, error) { return transport.Dial(servers.NATSURL()) },
 			func() redis.UniversalClient { return redis.NewClient(&redis.Options{Addr: line.Addr()}) },
 		),
 		pawlfx.Orchestrator(orchestrator.Config{Partitions: 1}), pawlfx.Orchestrations(examples.Orchestrations),

@@ -28,9 +28,9 @@ import (
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/internal/request"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pawlfx"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
-	"github.com/pawlrun/pawl/pkg/queue"
 	"github.com/pawlrun/pawl/pkg/worker"
 	"github.com/pawlrun/pawl/tests/stack"
 )
@@ -50,7 +50,7 @@ func connections(t *testing.T) fx.Option {
 		}
 	})
 	return pawlfx.Connections(
-		func() (*nats.Conn, error) { return queue.Dial(s.NATSURL()) },
+		func() (*nats.Conn, error) { return transport.Dial(s.NATSURL()) },
 		func() (redis.UniversalClient, error) {
 			o, err := redis.ParseURL(s.RedisURL())
 			return redis.NewClient(o), err
@@ -84,7 +84,7 @@ func start(t *testing.T, app *fx.App) (stop func()) {
 	return stop
 }
 
-func hello(t *testing.T, conn *queue.Conn) {
+func hello(t *testing.T, conn *transport.Conn) {
 	t.Helper()
 	in, err := author.Input(examples.Hello).Encode("Ada")
 	if err != nil {
@@ -137,7 +137,7 @@ func TestProgramOfBothRolesRunsAnOrchestrationAndStopsInOrder(t *testing.T) {
 	))
 	eventually(t, "ready", func() bool { code, _ := get(t, "http://"+addr+"/readyz"); return code == http.StatusOK })
 
-	conn, err := queue.Join(t.Context(), nc, queue.Options{})
+	conn, err := transport.Join(t.Context(), nc, transport.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +217,7 @@ func TestStoppingProcessIsLiveAndNotReady(t *testing.T) {
 		pawlfx.HTTP(addr),
 		fx.Populate(&nc),
 	))
-	conn, err := queue.Join(t.Context(), nc, queue.Options{})
+	conn, err := transport.Join(t.Context(), nc, transport.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -242,7 +242,7 @@ func TestProgramThatWaitsForServersCanBeStopped(t *testing.T) {
 	joined := make(chan struct{})
 	code := pawlfx.Run(slog.New(slog.NewTextHandler(waits, nil)),
 		pawlfx.Connections(
-			func() (*nats.Conn, error) { return queue.Dial("nats://" + away) },
+			func() (*nats.Conn, error) { return transport.Dial("nats://" + away) },
 			func() redis.UniversalClient { return redis.NewClient(&redis.Options{Addr: away}) },
 		),
 		pawlfx.Orchestrations(examples.Orchestrations),
@@ -270,7 +270,7 @@ func TestRefusedPasswordIsOneLineAndCodeOne(t *testing.T) {
 	var b bytes.Buffer
 	code := pawlfx.Run(slog.New(slog.NewTextHandler(&b, nil)),
 		pawlfx.Connections(
-			func() (*nats.Conn, error) { return queue.Dial("nats://" + freeAddress(t)) },
+			func() (*nats.Conn, error) { return transport.Dial("nats://" + freeAddress(t)) },
 			func() redis.UniversalClient {
 				return redis.NewClient(&redis.Options{Addr: mini.Addr(), Password: "wrong"})
 			},

@@ -30,9 +30,9 @@ func floor(pkg string) int {
 		return 1
 	case "internal/record", "internal/limit", "internal/message", "pawlcodec":
 		return 2
-	case "internal/store", "pkg/lease", "internal/limiter", "pkg/queue", "internal/replay", "internal/partition", "internal/tracing", "internal/memlimit", "internal/show":
+	case "internal/store", "pkg/lease", "internal/limiter", "internal/transport", "internal/replay", "internal/partition", "internal/tracing", "internal/memlimit", "internal/show":
 		return 3
-	case "internal/author", "internal/promx", "internal/request":
+	case "internal/author", "internal/promx", "internal/request", "pkg/queue":
 		return 4
 	case "":
 		return 5

@@ -17,7 +17,7 @@ import (
 	"github.com/pawlrun/pawl/internal/settings"
 	"github.com/pawlrun/pawl/internal/store"
 	"github.com/pawlrun/pawl/internal/term"
-	"github.com/pawlrun/pawl/pkg/queue"
+	"github.com/pawlrun/pawl/internal/transport"
 )
 
 const progressDelay = time.Second // a faster check shows no progress
@@ -60,7 +60,7 @@ func (c *checkCmd) Run(ctx context.Context, s streams) error {
 		return fmt.Errorf("read namespace %s: %w", c.Namespace.Namespace, err)
 	}
 	var checked checkedSpace
-	home := func(name string) int { return queue.PartitionOf(name, n) }
+	home := func(name string) int { return transport.PartitionOf(name, n) }
 	if checked.CheckResult, err = checkSpace(ctx, s, store.New(runner, space), home); err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ func (c *checkedSpace) checkObjects(ctx context.Context, s streams, o *checkCmd,
 		return err
 	}
 	defer nc.Close()
-	conn, err := queue.JoinToPublish(ctx, nc, queue.Options{Namespace: o.Namespace.Namespace})
+	conn, err := transport.JoinToPublish(ctx, nc, transport.Options{Namespace: o.Namespace.Namespace})
 	if err != nil {
 		return err
 	}
@@ -124,8 +124,8 @@ func (c *checkedSpace) checkObjects(ctx context.Context, s streams, o *checkCmd,
 	if c.LostObjects, err = conn.LostObjects(ctx, c.References); err != nil {
 		return err
 	}
-	err = conn.Objects(ctx, o.OrphanAge, func(page []queue.StoredObject) error { return c.checkOrphans(ctx, st, home, page) })
-	if errors.Is(err, queue.ErrPermission) {
+	err = conn.Objects(ctx, o.OrphanAge, func(page []transport.StoredObject) error { return c.checkOrphans(ctx, st, home, page) })
+	if errors.Is(err, transport.ErrPermission) {
 		err = term.Line(s.err, "Objects without a reference were not checked: this requires the permissions of an operator on NATS.")
 	} else if err != nil {
 		err = fmt.Errorf("list objects: %w", err)
@@ -134,11 +134,11 @@ func (c *checkedSpace) checkObjects(ctx context.Context, s streams, o *checkCmd,
 }
 
 // checkOrphans finds objects to which none of their owners refers.
-func (c *checkedSpace) checkOrphans(ctx context.Context, st *store.Store, home func(instance string) int, page []queue.StoredObject) error {
+func (c *checkedSpace) checkOrphans(ctx context.Context, st *store.Store, home func(instance string) int, page []transport.StoredObject) error {
 	for _, o := range page {
 		_, mentioned := slices.BinarySearch(c.References, o.Name)
 		for _, owner := range o.Owners {
-			if mentioned || queue.CheckInstance(owner) != nil { // an invalid id: another program wrote the object
+			if mentioned || transport.CheckInstance(owner) != nil { // an invalid id: another program wrote the object
 				continue
 			}
 			names, err := st.Mentions(ctx, home(owner), owner, []string{o.Name})

@@ -7,8 +7,8 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/settings"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pawlcodec"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // TestCheckFindsLostAndOrphanedObjects creates three objects: a history refers to the first, an inbox to the second, and the third is orphaned.
@@ -32,14 +32,14 @@ func TestCheckFindsLostAndOrphanedObjects(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer nc.Close()
-	conn, err := queue.Join(t.Context(), nc, queue.Options{})
+	conn, err := transport.Join(t.Context(), nc, transport.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	stored := func() (all []queue.StoredObject) {
+	stored := func() (all []transport.StoredObject) {
 		t.Helper()
-		if err := conn.Objects(t.Context(), 0, func(page []queue.StoredObject) error {
+		if err := conn.Objects(t.Context(), 0, func(page []transport.StoredObject) error {
 			all = append(all, page...)
 			return nil
 		}); err != nil {

@@ -30,7 +30,6 @@ import (
 	"github.com/pawlrun/pawl/internal/term"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 const (
@@ -143,7 +142,6 @@ type demo struct {
 	nc       *nats.Conn
 	rdb      redis.UniversalClient
 	fleet    *orchestrator.Orchestrator
-	conn     *queue.Conn
 	client   *client.Client
 	workers  []*process.Process
 	ui       *gateway.Server
@@ -199,10 +197,7 @@ func (c *demoCmd) start(ctx context.Context, s streams) (_ *demo, err error) {
 		}
 		d.workers = append(d.workers, w)
 	}
-	if d.conn, err = queue.Join(ctx, d.nc, queue.Options{Logger: log}); err != nil {
-		return nil, err
-	}
-	if d.client, err = client.FromConn(d.conn, client.Options{By: userName(), Logger: log}); err != nil {
+	if d.client, err = client.New(ctx, d.nc, client.Options{By: userName(), Logger: log}); err != nil {
 		return nil, err
 	}
 	d.ready.Store(d.client)
@@ -251,9 +246,6 @@ func (d *demo) stop() error {
 	errs = append(errs, process.StopAll(d.workers))
 	if d.client != nil {
 		d.client.Close()
-	}
-	if d.conn != nil {
-		d.conn.Close()
 	}
 	if d.fleet != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), demoStopTimeout)

@@ -10,7 +10,7 @@ import (
 	"github.com/pawlrun/pawl/internal/diagnose"
 	"github.com/pawlrun/pawl/internal/resize"
 	"github.com/pawlrun/pawl/internal/settings"
-	"github.com/pawlrun/pawl/pkg/queue"
+	"github.com/pawlrun/pawl/internal/transport"
 )
 
 type partitionsCmd struct {
@@ -37,8 +37,8 @@ func (c *partitionsResizeCmd) Help() string {
 
 // Validate rejects numbers that are out of range.
 func (c *partitionsResizeCmd) Validate() error {
-	if c.Partitions < 1 || c.Partitions > queue.MaxPartitions {
-		return fmt.Errorf("the number of partitions must be 1 to %d (got %d)", queue.MaxPartitions, c.Partitions)
+	if c.Partitions < 1 || c.Partitions > transport.MaxPartitions {
+		return fmt.Errorf("the number of partitions must be 1 to %d (got %d)", transport.MaxPartitions, c.Partitions)
 	}
 	return nil
 }

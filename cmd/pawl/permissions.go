@@ -10,7 +10,7 @@ import (
 	"github.com/pawlrun/pawl/internal/permissions"
 	"github.com/pawlrun/pawl/internal/settings"
 	"github.com/pawlrun/pawl/internal/term"
-	"github.com/pawlrun/pawl/pkg/queue"
+	"github.com/pawlrun/pawl/internal/transport"
 )
 
 type permissionsCmd struct {
@@ -78,7 +78,7 @@ func (c *checkPermissionsCmd) Run(ctx context.Context, s streams) error {
 			return err
 		}
 		defer nc.Close()
-		if all, err = permissions.CheckNATS(ctx, nc, c.Namespace.Namespace, queue.Role(c.Role)); err != nil {
+		if all, err = permissions.CheckNATS(ctx, nc, c.Namespace.Namespace, transport.Role(c.Role)); err != nil {
 			return err
 		}
 	}

@@ -10,13 +10,13 @@ import (
 	"github.com/pawlrun/pawl/internal/permissions"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/redisx"
-	"github.com/pawlrun/pawl/pkg/queue"
+	"github.com/pawlrun/pawl/internal/transport"
 )
 
 func TestCheckPermissionsListsLackingAndExtraPermissions(t *testing.T) {
-	inbox := permissions.NATSInbox("default", queue.RoleClient)
+	inbox := permissions.NATSInbox("default", transport.RoleClient)
 	srv := natstest.Start(t, func(o *server.Options) {
-		p, _ := queue.PermissionsOf("default", queue.RoleClient, func(r queue.Role) string { return permissions.NATSInbox("default", r) })
+		p, _ := transport.PermissionsOf("default", transport.RoleClient, func(r transport.Role) string { return permissions.NATSInbox("default", r) })
 		o.Users = []*server.User{{Username: "shop", Password: "x", Permissions: &server.Permissions{
 			Publish: &server.SubjectPermission{Allow: p.Publish}, Subscribe: &server.SubjectPermission{Allow: p.Subscribe},
 		}}}
@@ -65,13 +65,13 @@ func TestCheckPermissionsReadsRedis(t *testing.T) {
 
 func TestCheckOfObjectsWorksWithThePermissionsOfAnOperator(t *testing.T) {
 	srv := natstest.Start(t, func(o *server.Options) {
-		p, _ := queue.PermissionsOf("default", queue.RoleOperator, func(r queue.Role) string { return permissions.NATSInbox("default", r) })
+		p, _ := transport.PermissionsOf("default", transport.RoleOperator, func(r transport.Role) string { return permissions.NATSInbox("default", r) })
 		o.Users = []*server.User{{Username: "admin", Password: "x"}, {Username: "operator", Password: "x", Permissions: &server.Permissions{
 			Publish: &server.SubjectPermission{Allow: p.Publish}, Subscribe: &server.SubjectPermission{Allow: p.Subscribe},
 		}}}
 	})
 	as := func(user string) string { return strings.Replace(srv.ClientURL(), "nats://", "nats://"+user+":x@", 1) }
-	conn, err := queue.Open(t.Context(), natstest.Dial(t, as("admin")), queue.Options{Partitions: 1})
+	conn, err := transport.Open(t.Context(), natstest.Dial(t, as("admin")), transport.Options{Partitions: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestCheckOfObjectsWorksWithThePermissionsOfAnOperator(t *testing.T) {
 	if err := rdb.Client(t).HSet(t.Context(), redisx.NewSpace("default").Meta(), "partitions", 1).Err(); err != nil {
 		t.Fatal(err)
 	}
-	code, out, errs := command(t, "check", "--objects", "--redis", "redis://"+rdb.Addr, "--nats", as("operator"), "--nats-inbox-prefix", permissions.NATSInbox("default", queue.RoleOperator))
+	code, out, errs := command(t, "check", "--objects", "--redis", "redis://"+rdb.Addr, "--nats", as("operator"), "--nats-inbox-prefix", permissions.NATSInbox("default", transport.RoleOperator))
 	if code != 0 || errs != "" || !strings.Contains(out, "0 findings") {
 		t.Errorf("code %d, %s%s", code, out, errs)
 	}

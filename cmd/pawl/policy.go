@@ -15,9 +15,9 @@ import (
 	"github.com/pawlrun/pawl/internal/api"
 	"github.com/pawlrun/pawl/internal/diagnose"
 	"github.com/pawlrun/pawl/internal/term"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 type policyCmd struct {
@@ -28,14 +28,14 @@ type policyCmd struct {
 	Delete policyDeleteCmd `cmd:"" help:"Delete the policy of a level."`
 }
 
-// level is the level of a policy, as queue.CheckLevel requires it. A name alone is an action.
+// level is the level of a policy, as transport.CheckLevel requires it. A name alone is an action.
 type level string
 
 // UnmarshalText reads a level.
 func (l *level) UnmarshalText(text []byte) error {
 	*l = level(text)
 	kind, name, named := strings.Cut(string(text), ":")
-	if !named && kind != queue.LevelGlobal {
+	if !named && kind != transport.LevelGlobal {
 		kind, name = "action", kind
 		*l = level("action:" + name)
 	}
@@ -44,7 +44,7 @@ func (l *level) UnmarshalText(text []byte) error {
 			return errors.New(userMessage(err))
 		}
 	}
-	if err := queue.CheckLevel(string(*l)); err != nil {
+	if err := transport.CheckLevel(string(*l)); err != nil {
 		return errors.New(userMessage(err))
 	}
 	return nil

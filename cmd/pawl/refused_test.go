@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nats-io/nats.go"
+	"github.com/pawlrun/pawl/internal/transport"
 
-	"github.com/pawlrun/pawl/pkg/queue"
+	"github.com/nats-io/nats.go"
 )
 
 // A refused input is listed with its reason. Dropping its note does not affect the running instance with the same id.
@@ -20,7 +20,7 @@ func TestRefusedInputsAreListedAndDropped(t *testing.T) {
 	defer nc.Close()
 	for _, id := range []string{"n-1", "n-2"} {
 		m := nats.NewMsg("pawl.default.to." + id + ".event.wake")
-		m.Header.Set(queue.HeaderVersion, "99")
+		m.Header.Set(transport.HeaderVersion, "99")
 		if _, err := nc.RequestMsgWithContext(t.Context(), m); err != nil {
 			t.Fatal(err)
 		}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/redisx"
-	"github.com/pawlrun/pawl/pkg/queue"
+	"github.com/pawlrun/pawl/internal/transport"
 )
 
 // If stored data does not decode, a command reports it in an error of one line or in a line of its list. The commands do not hang, and other
@@ -56,7 +56,7 @@ func TestCommandsReportUnreadableData(t *testing.T) {
 		})
 	}
 	for _, id := range ids {
-		spoil[id](redisx.NewSpace("default").Part(queue.PartitionOf(id, 4)), id)
+		spoil[id](redisx.NewSpace("default").Part(transport.PartitionOf(id, 4)), id)
 	}
 	for _, id := range append(ids, "neighbor") {
 		for _, cmd := range []string{"get", "history"} {

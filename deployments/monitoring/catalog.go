@@ -16,8 +16,8 @@ import (
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/examples"
 	"github.com/pawlrun/pawl/internal/promx"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
-	"github.com/pawlrun/pawl/pkg/queue"
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
@@ -126,5 +126,5 @@ func register(reg prometheus.Registerer, namespace string, orchestrations []pawl
 	_, err := orchestrator.New(orchestrator.Config{NATS: nc, Redis: rdb, Namespace: namespace, Metrics: reg}, orchestrations...)
 	_, werr := worker.New(worker.Config{NATS: nc, Redis: rdb, Namespace: namespace, Metrics: reg}, activities...)
 	own := promx.Namespace(reg, namespace)
-	return errors.Join(err, werr, rdb.Close(), own.Register(promx.NewConn("orchestrator", func() queue.Stats { return queue.Stats{} })))
+	return errors.Join(err, werr, rdb.Close(), own.Register(promx.NewConn("orchestrator", func() transport.Stats { return transport.Stats{} })))
 }

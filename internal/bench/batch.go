@@ -12,8 +12,8 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/term"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/client"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 const (
@@ -194,7 +194,7 @@ func (b *batchBench) killOwner(ctx context.Context, id string) error {
 	i := -1
 	if err := until(ctx, func() bool { // a busy owner may answer late, so this is repeated
 		all, _ := b.c.Partitions(ctx)
-		owner := all[queue.PartitionOf(id, len(all))]
+		owner := all[transport.PartitionOf(id, len(all))]
 		i = slices.IndexFunc(b.f.orchestrators, func(m *member) bool { return m.PID() == owner.PID })
 		return i >= 0
 	}); err != nil {

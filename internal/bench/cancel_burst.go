@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/pawlrun/pawl/internal/redisx"
-	"github.com/pawlrun/pawl/pkg/queue"
+	"github.com/pawlrun/pawl/internal/transport"
 )
 
 const (
@@ -101,7 +101,7 @@ func countLeases(ctx context.Context, rdb redis.UniversalClient, namespace strin
 	space := redisx.NewSpace(namespace)
 	it := rdb.Scan(ctx, 0, space.Pattern(), 10_000).Iterator()
 	for it.Next(ctx) {
-		for p := range queue.DefaultPartitions {
+		for p := range transport.DefaultPartitions {
 			if key, ok := space.Part(p).Parse(it.Val()); ok && key.Activity > 0 {
 				n++
 			}
@@ -112,7 +112,7 @@ func countLeases(ctx context.Context, rdb redis.UniversalClient, namespace strin
 
 // wakeups counts the held instances that have a wakeup.
 func wakeups(ctx context.Context, rdb redis.UniversalClient, namespace string, holds []*held) (n int, err error) {
-	for p := range queue.DefaultPartitions {
+	for p := range transport.DefaultPartitions {
 		members, err := rdb.ZRange(ctx, redisx.NewSpace(namespace).Part(p).Wakeups(), 0, -1).Result()
 		if err != nil {
 			return 0, err

@@ -22,7 +22,7 @@ import (
 	"github.com/pawlrun/pawl/internal/process"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/internal/settings"
-	"github.com/pawlrun/pawl/pkg/queue"
+	"github.com/pawlrun/pawl/internal/transport"
 )
 
 // layout describes the servers and members of a fleet.
@@ -269,7 +269,7 @@ func (f *fleet) awaitComplete(ctx context.Context, d *driver) error {
 func (f *fleet) balanced(ctx context.Context, ns string) bool {
 	space := redisx.NewSpace(ns)
 	answers, err := f.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
-		for i := range queue.DefaultPartitions {
+		for i := range transport.DefaultPartitions {
 			p.HGet(ctx, space.Part(i).Owner(), "member")
 		}
 		return nil
@@ -284,7 +284,7 @@ func (f *fleet) balanced(ctx context.Context, ns string) bool {
 		}
 	}
 	for _, n := range owned {
-		if n < queue.DefaultPartitions/len(f.orchestrators)/4 {
+		if n < transport.DefaultPartitions/len(f.orchestrators)/4 {
 			return false
 		}
 	}

@@ -18,9 +18,9 @@ import (
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/internal/settings"
 	"github.com/pawlrun/pawl/internal/store"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/lease"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // floorInstances is the default number of chains.
@@ -60,7 +60,7 @@ func (r *run) floor(ctx context.Context) (rate float64, err error) {
 
 // floorOwner owns all partitions, and commits the turns.
 type floorOwner struct {
-	conn   *queue.Conn
+	conn   *transport.Conn
 	run    *redisx.Runner
 	store  *store.Store
 	keeper *partition.Keeper
@@ -87,7 +87,7 @@ func (r *run) floorOwner(ctx context.Context, f *fleet) (*floorOwner, error) {
 	space, run := redisx.NewSpace(ns), redisx.NewRunner(f.rdb)
 	o := &floorOwner{run: run, store: store.New(run, space), tenures: make(map[int]*partition.Tenure), chains: make(map[string]*floorChain)}
 	o.close = nc.Close
-	if o.conn, err = queue.Open(ctx, nc, queue.Options{Namespace: ns, Logger: r.log}); err != nil {
+	if o.conn, err = transport.Open(ctx, nc, transport.Options{Namespace: ns, Logger: r.log}); err != nil {
 		run.Close()
 		o.close()
 		return nil, err
@@ -170,7 +170,7 @@ func (o *floorOwner) turn(t *partition.Tenure, c *floorChain, completion history
 		commit.Pop, commit.Events = []string{completion.ID}, append(commit.Events, completion.Body)
 	}
 	c.activity++
-	task := queue.Task{
+	task := transport.Task{
 		Instance: c.id, Origin: history.Position{Seq: 1, Time: 1}, Execution: 1, Activity: c.activity + 1, Name: floorQueue, Queue: floorQueue, Attempt: 1,
 		Payload: history.Payload{Type: history.TypeJSON, Data: []byte("1")}, ScheduledAt: 1,
 	}
@@ -220,7 +220,7 @@ func (c *memberProgram) floorWorker(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, rdb.Close()) }()
-	conn, err := queue.Join(ctx, nc, queue.Options{Namespace: c.Namespace.Namespace, Logger: log})
+	conn, err := transport.Join(ctx, nc, transport.Options{Namespace: c.Namespace.Namespace, Logger: log})
 	if err != nil {
 		return err
 	}
@@ -246,9 +246,9 @@ func (c *memberProgram) floorWorker(ctx context.Context) (err error) {
 }
 
 type floorTasks struct {
-	conn   *queue.Conn
+	conn   *transport.Conn
 	leases *lease.Leases
-	puller *queue.Puller
+	puller *transport.Puller
 	claims int
 	wake   chan struct{}
 
@@ -256,7 +256,7 @@ type floorTasks struct {
 	pending map[int][]message.Doorbell // by partition
 }
 
-func (w *floorTasks) take(d *queue.Delivery) {
+func (w *floorTasks) take(d *transport.Delivery) {
 	w.claims++
 	t := d.Task
 	claim := lease.Claim{Token: "floor-" + strconv.Itoa(w.claims), Ref: lease.Ref{

@@ -13,8 +13,8 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/access"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/client"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // apiError is an error that the API returned.
@@ -54,7 +54,7 @@ const (
 
 // isOutage reports whether err is caused by an outage rather than by the request.
 func isOutage(err error) bool {
-	return errors.Is(err, client.ErrNoOwner) || errors.Is(err, queue.ErrDisconnected) || errors.Is(err, context.DeadlineExceeded)
+	return errors.Is(err, client.ErrNoOwner) || errors.Is(err, transport.ErrDisconnected) || errors.Is(err, context.DeadlineExceeded)
 }
 
 func contextOf(r *http.Request) (context.Context, context.CancelFunc) {

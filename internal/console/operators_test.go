@@ -11,8 +11,8 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/pawlrun/pawl/internal/access"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/client"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 func (b *browser) text(css string) string {
@@ -68,7 +68,7 @@ func refusedIsRemoved(h *harness, b *browser) {
 	check(h.TB, err)
 	h.status("long-refused", client.Running)
 	m := nats.NewMsg("pawl.default.to.long-refused.event.approved")
-	m.Header.Set(queue.HeaderVersion, "99")
+	m.Header.Set(transport.HeaderVersion, "99")
 	_, err = h.nats.RequestMsgWithContext(h.Context(), m)
 	check(h.TB, err)
 	notes := func() (n int) {

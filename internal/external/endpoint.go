@@ -21,8 +21,8 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/text"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 const (
@@ -83,7 +83,7 @@ func (a Activity) request(ctx context.Context, in json.RawMessage) (*http.Reques
 	h.Set("Pawl-Attempt", strconv.FormatUint(uint64(info.Attempt), 10))
 	for name, v := range headersOf(ctx).All() {
 		if history.IsDeclared(name) {
-			name = queue.HeaderDeclared + name
+			name = transport.HeaderDeclared + name
 		}
 		h.Set(name, v)
 	}

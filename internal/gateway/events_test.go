@@ -18,8 +18,8 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/pawlrun/pawl/internal/access"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/client"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 const triggerFile = `{
@@ -158,8 +158,8 @@ func TestCloudEventsAreAppliedByTheFirstRule(t *testing.T) {
 		`{"order":{"id":"viewer"}}`:    {403, append(binary("com.shop.order.placed", "/shop", "e-5"), "Authorization", "Bearer viewer-token-0123456789")},
 		`{"order":{"id":"anonymous"}}`: {401, append(binary("com.shop.order.placed", "/shop", "e-5"), "Authorization", "")},
 		`{"order":{"id":"evil"}}`:      {403, append(binary("com.shop.order.placed", "/shop", "e-5"), "Sec-Fetch-Site", "cross-site")},
-		`{"order":{"id":"` + strings.Repeat("x", 300) + `"}}`:                        {400, binary("com.shop.order.placed", "/shop", "e-5")},
-		`{"order":{"id":"big"},"x":"` + strings.Repeat("x", queue.MaxPayload) + `"}`: {413, binary("com.shop.order.placed", "/shop", "e-5")},
+		`{"order":{"id":"` + strings.Repeat("x", 300) + `"}}`:                            {400, binary("com.shop.order.placed", "/shop", "e-5")},
+		`{"order":{"id":"big"},"x":"` + strings.Repeat("x", transport.MaxPayload) + `"}`: {413, binary("com.shop.order.placed", "/shop", "e-5")},
 	} {
 		in.post(x.status, path, body, x.headers...)
 	}

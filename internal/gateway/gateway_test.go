@@ -22,9 +22,9 @@ import (
 	"github.com/pawlrun/pawl/internal/api"
 	"github.com/pawlrun/pawl/internal/natstest"
 	"github.com/pawlrun/pawl/internal/request"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -42,7 +42,7 @@ func newClientOn(t *testing.T, reply func(request.Request) (request.Reply, error
 	srv := natstest.Start(t)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(cancel)
-	conn, err := queue.Open(ctx, natstest.Dial(t, srv.ClientURL()), queue.Options{Partitions: 1})
+	conn, err := transport.Open(ctx, natstest.Dial(t, srv.ClientURL()), transport.Options{Partitions: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

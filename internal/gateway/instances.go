@@ -21,9 +21,9 @@ import (
 	"github.com/pawlrun/pawl/internal/filter"
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/request"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 func listInstances(c *call) (answer, error) {
@@ -378,7 +378,7 @@ func (c *call) headers() client.Option {
 }
 
 // declaredHeader is the prefix, in lower case, of the HTTP headers that become headers of an instance.
-var declaredHeader = strings.ToLower(queue.HeaderDeclared)
+var declaredHeader = strings.ToLower(transport.HeaderDeclared)
 
 func accepted(id string) answer {
 	return answer{status: http.StatusAccepted, location: instancePath(id), body: api.Accepted{Instance: id, Accepted: true}}

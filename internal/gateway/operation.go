@@ -18,13 +18,13 @@ import (
 	"github.com/pawlrun/pawl/internal/access"
 	"github.com/pawlrun/pawl/internal/live"
 	"github.com/pawlrun/pawl/internal/text"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/client"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 const (
-	maxBody     = 2*queue.MaxPayload + 64<<10 // bytes of a request body: an input and the event that is sent with it
-	maxWait     = time.Minute                 // maximum time of a long poll
+	maxBody     = 2*transport.MaxPayload + 64<<10 // bytes of a request body: an input and the event that is sent with it
+	maxWait     = time.Minute                     // maximum time of a long poll
 	defaultRows = 100
 	maxDetail   = 2000 // bytes of the detail of a problem, which may quote the request
 	maxKey      = 256  // bytes of an Idempotency-Key; see client.MessageID

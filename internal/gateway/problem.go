@@ -11,9 +11,9 @@ import (
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/access"
 	"github.com/pawlrun/pawl/internal/text"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // problem is an error as defined by RFC 9457.
@@ -47,24 +47,24 @@ func problemOf(err error) *problem {
 	case errors.Is(err, client.ErrNotFound), errors.Is(err, client.ErrNoStatus), errors.Is(err, client.ErrNoSchedule),
 		errors.Is(err, client.ErrNoBatch):
 		p.Status = http.StatusNotFound
-	case errors.Is(err, pawl.ErrBadName), errors.Is(err, pawl.ErrBadID), errors.Is(err, queue.ErrBadName), errors.Is(err, queue.ErrBadInstance), errors.Is(err, client.ErrNoImport), badPolicy,
-		errors.Is(err, queue.ErrMalformed), errors.Is(err, history.ErrAttribute):
+	case errors.Is(err, pawl.ErrBadName), errors.Is(err, pawl.ErrBadID), errors.Is(err, transport.ErrBadName), errors.Is(err, transport.ErrBadInstance), errors.Is(err, client.ErrNoImport), badPolicy,
+		errors.Is(err, transport.ErrMalformed), errors.Is(err, history.ErrAttribute):
 		p.Status = http.StatusBadRequest
 	case errors.Is(err, client.ErrRunning):
 		p.Status, p.Do = http.StatusConflict, "cancel it first, or purge it with force=true"
 	case errors.Is(err, client.ErrRefused), errors.Is(err, client.ErrEnded), errors.Is(err, client.ErrIDTaken):
 		p.Status = http.StatusConflict
-	case errors.Is(err, pawl.ErrTooLarge), errors.Is(err, queue.ErrTooLarge):
+	case errors.Is(err, pawl.ErrTooLarge), errors.Is(err, transport.ErrTooLarge):
 		p.Status, p.Do = http.StatusRequestEntityTooLarge, otherInput
 	case errors.Is(err, client.ErrUnknown):
 		p.Status, p.Do = http.StatusGatewayTimeout, "the message may have been accepted: "+repeat
-	case errors.Is(err, queue.ErrPermission):
+	case errors.Is(err, transport.ErrPermission):
 		p.Status, p.Do = http.StatusForbidden, "the NATS user of the process that serves the API needs this permission"
-	case errors.Is(err, queue.ErrStreamFull):
+	case errors.Is(err, transport.ErrStreamFull):
 		p.Status, p.Do = http.StatusInsufficientStorage, "wait until the orchestrators have read the stream, or raise its limit"
-	case errors.Is(err, client.ErrNoOwner), errors.Is(err, client.ErrClosed), errors.Is(err, queue.ErrDisconnected), errors.Is(err, queue.ErrNoStream):
+	case errors.Is(err, client.ErrNoOwner), errors.Is(err, client.ErrClosed), errors.Is(err, transport.ErrDisconnected), errors.Is(err, transport.ErrNoStream):
 		p.Status, p.Do = http.StatusServiceUnavailable, repeat
-	case errors.Is(err, queue.ErrTimeout), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, transport.ErrTimeout), errors.Is(err, context.DeadlineExceeded):
 		p.Status, p.Do = http.StatusGatewayTimeout, repeat
 	}
 	return p

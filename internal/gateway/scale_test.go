@@ -27,10 +27,10 @@ import (
 	"github.com/pawlrun/pawl/internal/access"
 	"github.com/pawlrun/pawl/internal/gateway"
 	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pawltest/integration"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // The benchmarks of docs/http-api.md. Each compares alternatives within one run, because machines differ:
@@ -93,7 +93,7 @@ func fill(b *testing.B, rdb redis.UniversalClient, partitions, n int) {
 				pipe := rdb.Pipeline()
 				for i := to - 2000; i < to; i++ {
 					id, at := fmt.Sprintf("order-%07d", i), base+int64(i)*86_000/1000
-					p := redisx.NewSpace("default").Part(queue.PartitionOf(id, partitions))
+					p := redisx.NewSpace("default").Part(transport.PartitionOf(id, partitions))
 					status := "completed"
 					switch {
 					case i%100 == 0:

@@ -1,4 +1,4 @@
-// Package message defines the messages between instances, clients and workers, as plain data. Package queue publishes them.
+// Package message defines the messages between instances, clients and workers, as plain data. Package transport publishes them.
 package message
 
 import (

@@ -5,10 +5,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/transport"
+
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
-
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // startTimeout is the timeout of the start of a server, for a loaded machine.
@@ -40,7 +40,7 @@ func Start(tb testing.TB, change ...func(*server.Options)) *server.Server {
 // Dial connects with the options of production code. The connection is closed when the test ends.
 func Dial(tb testing.TB, url string) *nats.Conn {
 	tb.Helper()
-	nc, err := queue.Dial(url)
+	nc, err := transport.Dial(url)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -3,7 +3,7 @@
 //
 // # Dependencies
 //
-// The transports (redisx.Runner, queue.Conn) report the outcome of what they send. Each dependency has one state:
+// The transports (redisx.Runner, transport.Conn) report the outcome of what they send. Each dependency has one state:
 //
 //	           Failed: "waiting for redis"            Succeeded: "connected to redis"
 //	Unknown ───────────────────────────────▶ Waiting ───────────────────────────────▶ Available

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pawlrun/pawl/pkg/queue"
+	"github.com/pawlrun/pawl/internal/transport"
 )
 
 // Status is the kind of a difference.
@@ -94,9 +94,9 @@ func overlap(a, b string) bool {
 
 // inboxes returns the inbox prefix of each role, given that own is the prefix of role r: the prefixes of NATSInbox, if own is one of them, and
 // otherwise own for all roles.
-func inboxes(namespace string, r queue.Role, own string) func(queue.Role) string {
+func inboxes(namespace string, r transport.Role, own string) func(transport.Role) string {
 	if own == NATSInbox(namespace, r) {
-		return func(r queue.Role) string { return NATSInbox(namespace, r) }
+		return func(r transport.Role) string { return NATSInbox(namespace, r) }
 	}
-	return func(queue.Role) string { return own }
+	return func(transport.Role) string { return own }
 }

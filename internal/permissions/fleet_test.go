@@ -11,11 +11,11 @@ import (
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/internal/redistest"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pawlcodec"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
-	"github.com/pawlrun/pawl/pkg/queue"
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
@@ -67,7 +67,7 @@ func (f *roleFleet) must(err error) {
 func (f *roleFleet) orchestrator(member_ string) *orchestrator.Orchestrator {
 	f.t.Helper()
 	o, err := orchestrator.New(orchestrator.Config{
-		NATS: f.as("default", queue.RoleOrchestrator), Redis: f.store.Client(f.t), Partitions: 4, Member: member_, ReconcileInterval: 500 * time.Millisecond,
+		NATS: f.as("default", transport.RoleOrchestrator), Redis: f.store.Client(f.t), Partitions: 4, Member: member_, ReconcileInterval: 500 * time.Millisecond,
 		Logger: slog.New(slog.DiscardHandler),
 	}, family.Do(raise), member.Do(grow))
 	f.must(err)
@@ -76,7 +76,7 @@ func (f *roleFleet) orchestrator(member_ string) *orchestrator.Orchestrator {
 	return o
 }
 
-func (f *roleFleet) client(r queue.Role) *client.Client {
+func (f *roleFleet) client(r transport.Role) *client.Client {
 	f.t.Helper()
 	c, err := client.New(f.ctx, f.as("default", r), client.Options{By: string(r)})
 	f.must(err)
@@ -87,14 +87,14 @@ func (f *roleFleet) client(r queue.Role) *client.Client {
 func TestFleetOfRolesRunsWithoutAPermissionsViolation(t *testing.T) {
 	f := &roleFleet{secured: secure(t, "default"), ctx: soon(t), store: redistest.Start(t)}
 	first := f.orchestrator("a")
-	w, err := worker.New(worker.Config{NATS: f.as("default", queue.RoleWorker), Redis: f.store.Client(t)},
+	w, err := worker.New(worker.Config{NATS: f.as("default", transport.RoleWorker), Redis: f.store.Client(t)},
 		limited.Do(func(_ context.Context, s string) (string, error) { return s, nil }),
 		hold.Do(func(ctx context.Context, _ string) (string, error) { <-ctx.Done(); return "", context.Cause(ctx) }))
 	f.must(err)
 	f.must(w.Start(f.ctx))
 	t.Cleanup(func() { f.must(w.Stop(context.WithoutCancel(f.ctx))) })
 
-	c, operator := f.client(queue.RoleClient), f.client(queue.RoleOperator)
+	c, operator := f.client(transport.RoleClient), f.client(transport.RoleOperator)
 	run, err := client.Start(f.ctx, c, family, "smith", "smith")
 	f.must(err)
 	if got, err := run.Result(f.ctx); err != nil || got != "from its parent" {
@@ -112,7 +112,7 @@ func TestFleetOfRolesRunsWithoutAPermissionsViolation(t *testing.T) {
 		t.Errorf("the server has refused:\n%v", lines)
 	}
 	// A sender of events may only publish to their subjects. It cannot read a stream, and can still send.
-	e := f.as("default", queue.RoleEvents)
+	e := f.as("default", transport.RoleEvents)
 	if _, err := e.Request("pawl.default.to.jones.event.ready", []byte(`"from outside"`), 5*time.Second); err != nil {
 		t.Error(err)
 	}
@@ -175,7 +175,7 @@ func (f *roleFleet) administers(c, operator *client.Client) {
 // creates the stream of objects, which an operator checks.
 func (f *roleFleet) maintains() {
 	f.t.Helper()
-	conn, err := queue.Open(f.ctx, f.as("default", queue.RoleOrchestrator), queue.Options{Partitions: 4, InputsMaxBytes: 128 << 20})
+	conn, err := transport.Open(f.ctx, f.as("default", transport.RoleOrchestrator), transport.Options{Partitions: 4, InputsMaxBytes: 128 << 20})
 	f.must(err)
 	defer conn.Close()
 	accepted, err := conn.Accepted(f.ctx, conn.PartitionOf("smith"), history.Position{})
@@ -187,11 +187,11 @@ func (f *roleFleet) maintains() {
 	f.must(err)
 	f.must(conn.EnsureObjects(f.ctx))
 	f.must(conn.PutObject(f.ctx, pawlcodec.Object{Name: pawlcodec.ByOrchestrator + "." + strings.Repeat("0", 32), Owners: []string{"smith"}, Body: []byte("x")}))
-	audit, err := queue.JoinToPublish(f.ctx, f.as("default", queue.RoleOperator), queue.Options{})
+	audit, err := transport.JoinToPublish(f.ctx, f.as("default", transport.RoleOperator), transport.Options{})
 	f.must(err)
 	defer audit.Close()
 	n := 0
-	f.must(audit.Objects(f.ctx, 0, func(page []queue.StoredObject) error { n += len(page); return nil }))
+	f.must(audit.Objects(f.ctx, 0, func(page []transport.StoredObject) error { n += len(page); return nil }))
 	if n != 1 {
 		f.t.Errorf("an operator sees %d objects", n)
 	}
@@ -207,12 +207,12 @@ func (f *roleFleet) maintains() {
 func TestMissingPermissionIsTheErrorOfTheCall(t *testing.T) {
 	f := &roleFleet{secured: secure(t, "default"), ctx: soon(t), store: redistest.Start(t)}
 	f.orchestrator("a")
-	c := f.client(queue.RoleClient)
+	c := f.client(transport.RoleClient)
 	_, err := client.Start(f.ctx, c, member, "smith", "")
 	f.must(err)
 	denied := func(what string, err error, subject string) {
 		t.Helper()
-		missing, ok := errors.AsType[*queue.PermissionError](err)
+		missing, ok := errors.AsType[*transport.PermissionError](err)
 		if !ok || missing.Operation != "publish" || missing.Subject != subject || errors.Is(err, client.ErrUnknown) {
 			t.Errorf("%s: %v, want that %s may not be published", what, err, subject)
 		}
@@ -221,15 +221,15 @@ func TestMissingPermissionIsTheErrorOfTheCall(t *testing.T) {
 	_, err = c.Workers(f.ctx)
 	denied("workers", err, "pawl.default.workers")
 	err = c.DeletePolicy(f.ctx, "action:limited")
-	if missing, ok := errors.AsType[*queue.PermissionError](err); !ok || missing.Operation != "publish" {
+	if missing, ok := errors.AsType[*transport.PermissionError](err); !ok || missing.Operation != "publish" {
 		t.Errorf("policy delete: %v", err)
 	}
-	if _, err := queue.Open(f.ctx, f.as("default", queue.RoleWorker), queue.Options{Partitions: 4, Namespace: "new"}); !errors.Is(err, queue.ErrPermission) {
+	if _, err := transport.Open(f.ctx, f.as("default", transport.RoleWorker), transport.Options{Partitions: 4, Namespace: "new"}); !errors.Is(err, transport.ErrPermission) {
 		t.Errorf("a namespace made by a worker: %v", err)
 	}
 
 	// A client that may publish inputs, and nothing else.
-	e := f.client(queue.RoleEvents)
+	e := f.client(transport.RoleEvents)
 	f.must(client.Send(f.ctx, e, ready, "smith", "x"))
 	denied("start", second(client.Start(f.ctx, e, member, "jones", "")), "pawl.default.to.jones.start.member")
 	denied("cancel", e.Cancel(f.ctx, "smith", ""), "pawl.default.to.smith.cancel")
@@ -237,10 +237,10 @@ func TestMissingPermissionIsTheErrorOfTheCall(t *testing.T) {
 	for _, err := range e.List(f.ctx, client.ListOptions{}) {
 		denied("list", err, "$JS.API.STREAM.INFO.PAWL-default-INPUTS")
 	}
-	if _, err := client.Attach(e, member, "smith").Result(f.ctx); !errors.Is(err, queue.ErrPermission) {
+	if _, err := client.Attach(e, member, "smith").Result(f.ctx); !errors.Is(err, transport.ErrPermission) {
 		t.Errorf("a result: %v", err)
 	}
-	if _, err := client.New(f.ctx, f.dial(NATSUser("default", queue.RoleClient), "_INBOX"), client.Options{}); !errors.Is(err, queue.ErrPermission) {
+	if _, err := client.New(f.ctx, f.dial(NATSUser("default", transport.RoleClient), "_INBOX"), client.Options{}); !errors.Is(err, transport.ErrPermission) {
 		t.Errorf("with another inbox prefix: %v", err)
 	}
 }
@@ -254,7 +254,7 @@ func TestMissingInboxPermissionIsTheErrorOfThePublish(t *testing.T) {
 		defer c.Close()
 		err = client.Send(f.ctx, c, ready, "smith", "x")
 	}
-	if missing, ok := errors.AsType[*queue.PermissionError](err); !ok || !missing.Inbox {
+	if missing, ok := errors.AsType[*transport.PermissionError](err); !ok || !missing.Inbox {
 		t.Errorf("%v", err)
 	}
 }
@@ -264,7 +264,7 @@ func second[T any](_ T, err error) error { return err }
 func TestPublishPermissionsSufficeToStartSendAndCancel(t *testing.T) {
 	f := &roleFleet{secured: secure(t, "default"), ctx: soon(t), store: redistest.Start(t)}
 	f.orchestrator("a")
-	c, err := client.New(f.ctx, f.dial("publisher", NATSInbox("default", queue.RoleClient)), client.Options{})
+	c, err := client.New(f.ctx, f.dial("publisher", NATSInbox("default", transport.RoleClient)), client.Options{})
 	f.must(err)
 	t.Cleanup(c.Close)
 	run, err := client.Start(f.ctx, c, member, "smith", "")

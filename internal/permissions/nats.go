@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nats-io/nats.go"
+	"github.com/pawlrun/pawl/internal/transport"
 
-	"github.com/pawlrun/pawl/pkg/queue"
+	"github.com/nats-io/nats.go"
 )
 
 // NATSFile returns the authorization block of a nats-server, with a user for each role of the namespaces. A nats-server includes the file,
@@ -27,7 +27,7 @@ authorization {
   users: [
 `)
 	for _, ns := range namespaces {
-		for _, r := range queue.Roles() {
+		for _, r := range transport.Roles() {
 			writeUser(&b, ns, r)
 		}
 	}
@@ -35,9 +35,9 @@ authorization {
 	return b.String()
 }
 
-func writeUser(b *strings.Builder, ns string, r queue.Role) {
+func writeUser(b *strings.Builder, ns string, r transport.Role) {
 	inbox := NATSInbox(ns, r)
-	p, _ := queue.PermissionsOf(ns, r, inboxes(ns, r, inbox)) // of every role
+	p, _ := transport.PermissionsOf(ns, r, inboxes(ns, r, inbox)) // of every role
 	fmt.Fprintf(b, "    # --nats-inbox-prefix %s\n    { user: %q, password: $%s, permissions: {\n", inbox, NATSUser(ns, r), NATSPasswordVariable(ns, r))
 	for _, side := range []struct {
 		name string
@@ -53,17 +53,19 @@ func writeUser(b *strings.Builder, ns string, r queue.Role) {
 }
 
 // NATSUser returns the name of the user for a role of a namespace.
-func NATSUser(namespace string, r queue.Role) string { return "pawl-" + namespace + "-" + string(r) }
+func NATSUser(namespace string, r transport.Role) string {
+	return "pawl-" + namespace + "-" + string(r)
+}
 
 // NATSPasswordVariable returns the environment variable of the server that contains the password of that user.
-func NATSPasswordVariable(namespace string, r queue.Role) string {
+func NATSPasswordVariable(namespace string, r transport.Role) string {
 	return strings.ToUpper(strings.ReplaceAll(NATSUser(namespace, r), "-", "_")) + "_PASSWORD"
 }
 
 // NATSInbox returns the inbox prefix for a role of a namespace. It contains the namespace, so that clients of one namespace cannot read
 // replies to clients of another.
-func NATSInbox(namespace string, r queue.Role) string {
-	return queue.DefaultReplyPrefix + "_" + namespace + "_" + string(r)
+func NATSInbox(namespace string, r transport.Role) string {
+	return transport.DefaultReplyPrefix + "_" + namespace + "_" + string(r)
 }
 
 // infoTimeout is the timeout of the request for the permissions of a user.
@@ -71,17 +73,17 @@ const infoTimeout = 5 * time.Second
 
 // CheckNATS compares the permissions of the user of a connection with those of a role. The inbox prefix of the connection must be the one
 // of NATSInbox, or one that all roles share.
-func CheckNATS(ctx context.Context, nc *nats.Conn, namespace string, r queue.Role) ([]Finding, error) {
+func CheckNATS(ctx context.Context, nc *nats.Conn, namespace string, r transport.Role) ([]Finding, error) {
 	inbox := nc.NewInbox()
-	need, ok := queue.PermissionsOf(namespace, r, inboxes(namespace, r, inbox[:strings.LastIndexByte(inbox, '.')]))
+	need, ok := transport.PermissionsOf(namespace, r, inboxes(namespace, r, inbox[:strings.LastIndexByte(inbox, '.')]))
 	if !ok {
-		return nil, fmt.Errorf("permissions: unknown role %q; the roles are %v", r, queue.Roles())
+		return nil, fmt.Errorf("permissions: unknown role %q; the roles are %v", r, transport.Roles())
 	}
 	publish, subscribe, err := permissionsOf(ctx, nc)
 	if err != nil {
 		return nil, err
 	}
-	all := differences("publish", need.Publish, publish, r == queue.RoleEvents) // a sender of events may be limited to some events
+	all := differences("publish", need.Publish, publish, r == transport.RoleEvents) // a sender of events may be limited to some events
 	all = append(all, differences("subscribe", need.Subscribe, subscribe, false)...)
 	slices.SortFunc(all, Finding.Compare)
 	return all, nil
@@ -91,7 +93,7 @@ func CheckNATS(ctx context.Context, nc *nats.Conn, namespace string, r queue.Rol
 func permissionsOf(ctx context.Context, nc *nats.Conn) (publish, subscribe *granted, err error) {
 	ctx, cancel := context.WithTimeout(ctx, infoTimeout)
 	defer cancel()
-	m, err := queue.RequestAllowed(ctx, nc, queue.UserInfoSubject)
+	m, err := transport.RequestAllowed(ctx, nc, transport.UserInfoSubject)
 	switch {
 	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, context.DeadlineExceeded):
 		return nil, nil, fmt.Errorf("the NATS server does not report permissions: %w (it must be 2.10 or later, with its system account)", err)

@@ -18,7 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/pawlrun/pawl/internal/natstest"
-	"github.com/pawlrun/pawl/pkg/queue"
+	"github.com/pawlrun/pawl/internal/transport"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -27,7 +27,7 @@ func TestNATSPermissionsInDeploymentsAreGenerated(t *testing.T) {
 	t.Parallel()
 	const path = "../../deployments/nats-permissions.conf"
 	have, err := os.ReadFile(path)
-	if want := NATSFile(queue.DefaultNamespace); err != nil || string(have) != want {
+	if want := NATSFile(transport.DefaultNamespace); err != nil || string(have) != want {
 		t.Errorf("%s is not what `go run ./cmd/pawl permissions nats` prints (%v)", path, err)
 	}
 }
@@ -87,7 +87,7 @@ type secured struct {
 func secure(t *testing.T, namespaces ...string) *secured {
 	t.Helper()
 	for _, ns := range namespaces {
-		for _, r := range queue.Roles() {
+		for _, r := range transport.Roles() {
 			t.Setenv(NATSPasswordVariable(ns, r), "secret-"+NATSUser(ns, r))
 		}
 	}
@@ -103,11 +103,11 @@ func secure(t *testing.T, namespaces ...string) *secured {
 	}
 	s := &secured{t: t, log: &logged{}}
 	s.srv = natstest.Start(t, func(with *server.Options) {
-		p, _ := queue.PermissionsOf("default", queue.RoleClient, func(queue.Role) string { return "_INBOX" })
+		p, _ := transport.PermissionsOf("default", transport.RoleClient, func(transport.Role) string { return "_INBOX" })
 		with.Users = slices.Concat(o.Users, []*server.User{
 			{Username: "admin", Password: "secret-admin"},
 			limitedUser("client", p.Publish, p.Subscribe),
-			limitedUser("publisher", []string{"pawl.default.to.>"}, []string{NATSInbox("default", queue.RoleClient) + ".>"}),
+			limitedUser("publisher", []string{"pawl.default.to.>"}, []string{NATSInbox("default", transport.RoleClient) + ".>"}),
 		})
 	})
 	s.srv.SetLogger(s.log, false, false)
@@ -122,7 +122,7 @@ func limitedUser(name string, publish, subscribe []string) *server.User {
 
 func (s *secured) dial(user, inbox string) *nats.Conn {
 	s.t.Helper()
-	nc, err := queue.Dial(s.srv.ClientURL(), nats.UserInfo(user, "secret-"+user), nats.CustomInboxPrefix(inbox),
+	nc, err := transport.Dial(s.srv.ClientURL(), nats.UserInfo(user, "secret-"+user), nats.CustomInboxPrefix(inbox),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
 	if err != nil {
 		s.t.Fatal(err)
@@ -131,7 +131,7 @@ func (s *secured) dial(user, inbox string) *nats.Conn {
 	return nc
 }
 
-func (s *secured) as(ns string, r queue.Role) *nats.Conn {
+func (s *secured) as(ns string, r transport.Role) *nats.Conn {
 	return s.dial(NATSUser(ns, r), NATSInbox(ns, r))
 }
 
@@ -145,14 +145,14 @@ func soon(t *testing.T) context.Context {
 func TestNATSUsersHaveExactlyThePermissionsOfTheirRole(t *testing.T) {
 	s := secure(t, "default", "other")
 	for _, ns := range []string{"default", "other"} {
-		for _, r := range queue.Roles() {
+		for _, r := range transport.Roles() {
 			if got, err := CheckNATS(soon(t), s.as(ns, r), ns, r); err != nil || len(got) > 0 {
 				t.Errorf("%s of %s: %v, %v", r, ns, got, err)
 			}
 		}
 	}
 	shared := s.dial("client", "_INBOX") // without a prefix of its own
-	got, err := CheckNATS(soon(t), shared, "default", queue.RoleOperator)
+	got, err := CheckNATS(soon(t), shared, "default", transport.RoleOperator)
 	want := []Finding{
 		{"nats", Lacking, "publish", "$JS.API.STREAM.INFO.PAWL-default-OBJECTS"},
 		{"nats", Lacking, "publish", "pawl.default.drain"}, {"nats", Lacking, "publish", "pawl.default.request.*.admin"},
@@ -162,11 +162,11 @@ func TestNATSUsersHaveExactlyThePermissionsOfTheirRole(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("a client as an operator: %v, %v", got, err)
 	}
-	got, err = CheckNATS(soon(t), s.dial("admin", "_INBOX"), "default", queue.RoleClient)
+	got, err = CheckNATS(soon(t), s.dial("admin", "_INBOX"), "default", transport.RoleClient)
 	if want := []Finding{{"nats", Extra, "publish", ">"}, {"nats", Extra, "subscribe", ">"}}; err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("a user without permissions as a client: %v, %v", got, err)
 	}
-	if _, err := CheckNATS(soon(t), s.dial(NATSUser("default", queue.RoleClient), "_INBOX"), "default", queue.RoleClient); !errors.Is(err, queue.ErrPermission) || !strings.Contains(err.Error(), "--nats-inbox-prefix") {
+	if _, err := CheckNATS(soon(t), s.dial(NATSUser("default", transport.RoleClient), "_INBOX"), "default", transport.RoleClient); !errors.Is(err, transport.ErrPermission) || !strings.Contains(err.Error(), "--nats-inbox-prefix") {
 		t.Errorf("with another inbox prefix: %v", err)
 	}
 }
@@ -187,15 +187,15 @@ func TestEachRoleIsRefusedWhatOthersDo(t *testing.T) {
 		"$JS.API.STREAM.MSG.GET.PAWL-default-INPUTS", "$JS.API.STREAM.PURGE.PAWL-default-INPUTS", "$JS.API.CONSUMER.CREATE.PAWL-default-INPUTS.x",
 	}
 	pulls := []string{"$JS.API.CONSUMER.MSG.NEXT.PAWL-default-TASKS.q", "$JS.ACK.PAWL-default-TASKS.q.1.1.1.1.1", "pawl.default.doorbell.0"}
-	for r, publish := range map[queue.Role][]string{
-		queue.RoleOrchestrator: slices.Concat(everyone, inputs, operator, pulls),
-		queue.RoleWorker:       slices.Concat(everyone, inputs, operator, internal, []string{"pawl.default.request.0.read", "_INBOX_default_client.x"}),
-		queue.RoleClient:       slices.Concat(everyone, operator, internal, pulls, []string{"pawl.default.workers", "_INBOX_default_client.x"}),
-		queue.RoleEvents:       slices.Concat(everyone, operator, internal, pulls, []string{inputs[0], inputs[2], "pawl.default.request.0.read"}),
-		queue.RoleOperator:     slices.Concat(everyone, internal, pulls),
+	for r, publish := range map[transport.Role][]string{
+		transport.RoleOrchestrator: slices.Concat(everyone, inputs, operator, pulls),
+		transport.RoleWorker:       slices.Concat(everyone, inputs, operator, internal, []string{"pawl.default.request.0.read", "_INBOX_default_client.x"}),
+		transport.RoleClient:       slices.Concat(everyone, operator, internal, pulls, []string{"pawl.default.workers", "_INBOX_default_client.x"}),
+		transport.RoleEvents:       slices.Concat(everyone, operator, internal, pulls, []string{inputs[0], inputs[2], "pawl.default.request.0.read"}),
+		transport.RoleOperator:     slices.Concat(everyone, internal, pulls),
 	} {
 		subscribe := []string{">", "pawl.>", "pawl.default.>", "pawl.default.to.>", "pawl.default.own.>", "pawl.other.owner.*", "_INBOX.>", "_INBOX_other_" + string(r) + ".>"}
-		for _, other := range queue.Roles() {
+		for _, other := range transport.Roles() {
 			if other != r {
 				subscribe = append(subscribe, NATSInbox("default", other)+".>")
 			}
@@ -216,7 +216,7 @@ func TestEachRoleIsRefusedWhatOthersDo(t *testing.T) {
 	}
 }
 
-func (s *secured) refused(nc *nats.Conn, r queue.Role, what, subject string) {
+func (s *secured) refused(nc *nats.Conn, r transport.Role, what, subject string) {
 	s.t.Helper()
 	if err := nc.Flush(); err != nil {
 		s.t.Fatal(err)

@@ -18,9 +18,9 @@ import (
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/internal/store"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
-	"github.com/pawlrun/pawl/pkg/queue"
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
@@ -198,7 +198,7 @@ func TestFleetWorksWithTheUsersOfTheRedisFile(t *testing.T) {
 	if err != nil || len(checked.Findings) > 0 || checked.Instances != 2 {
 		t.Errorf("check: %+v, %v", checked, err)
 	}
-	if names, err := operator.Mentions(ctx, queue.PartitionOf("f", 4), "f", []string{"to.1"}); err != nil || len(names) > 0 {
+	if names, err := operator.Mentions(ctx, transport.PartitionOf("f", 4), "f", []string{"to.1"}); err != nil || len(names) > 0 {
 		t.Errorf("mentions: %v, %v", names, err)
 	}
 	runner.Close()

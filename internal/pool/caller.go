@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/internal/wire"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // Errors of a request to a member.
@@ -23,8 +23,8 @@ const FindTime = 2 * time.Second
 
 // Caller sends requests to the members of a namespace. It is safe for concurrent use.
 type Caller struct {
-	conn   *queue.Conn
-	inbox  *queue.Inbox
+	conn   *transport.Conn
+	inbox  *transport.Inbox
 	secret string
 
 	parts assembly // used by the goroutine of the inbox only
@@ -42,7 +42,7 @@ type call struct {
 }
 
 // NewCaller opens the inbox for the answers.
-func NewCaller(conn *queue.Conn) (*Caller, error) {
+func NewCaller(conn *transport.Conn) (*Caller, error) {
 	c := &Caller{conn: conn, secret: rand.Text(), open: make(map[string]*call)}
 	var err error
 	c.inbox, err = conn.OnAnswers(c.answered)

@@ -7,22 +7,22 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/internal/author"
-	"github.com/pawlrun/pawl/pkg/queue"
+	"github.com/pawlrun/pawl/internal/transport"
 )
 
 // Member receives the requests of owners that lack code which this process has.
 type Member struct {
-	conn *queue.Conn
+	conn *transport.Conn
 	at   string
-	subs []*queue.Subscription // in the order of their creation
+	subs []*transport.Subscription // in the order of their creation
 }
 
 // builtinPrefix begins the names of the orchestrations that all processes have.
 const builtinPrefix = "pawl."
 
 // NewMember returns a member with a unique name. It can send answers, but receives no requests before Join.
-func NewMember(conn *queue.Conn, name string) *Member {
-	return &Member{conn: conn, at: queue.AddressOf(name)}
+func NewMember(conn *transport.Conn, name string) *Member {
+	return &Member{conn: conn, at: transport.AddressOf(name)}
 }
 
 // Join subscribes to the requests of other members. fn is called for each request, and must not block. If it returns an error, the request
@@ -57,7 +57,7 @@ func (m *Member) Join(programs *author.Registry, fn func(reply string, r Request
 	return err
 }
 
-func (m *Member) add(sub *queue.Subscription) {
+func (m *Member) add(sub *transport.Subscription) {
 	if sub != nil {
 		m.subs = append(m.subs, sub)
 	}

@@ -7,14 +7,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/internal/wire"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // TestProgressKeepsARequestOpen holds that a request stays open while the member reports progress, and times out when the reports end.
 func TestProgressKeepsARequestOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &Caller{inbox: &queue.Inbox{}, open: make(map[string]*call)}
+		c := &Caller{inbox: &transport.Inbox{}, open: make(map[string]*call)}
 		token, ended := "", make(chan error, 2)
 		c.call(time.Second, func(reply string) error { token = reply; return nil }, func(_ []byte, err error) { ended <- err })
 		begun := time.Now()

@@ -18,8 +18,8 @@ import (
 	"github.com/pawlrun/pawl/internal/pool"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/replay"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -29,14 +29,14 @@ const replyTimeout = time.Minute
 // namespace is a namespace in which members send each other requests.
 type namespace struct {
 	t      *testing.T
-	conn   *queue.Conn
+	conn   *transport.Conn
 	caller *pool.Caller
 }
 
 func newNamespace(t *testing.T) *namespace {
 	n := &namespace{t: t}
 	var err error
-	if n.conn, err = queue.Open(context.Background(), natstest.Dial(t, natstest.Start(t).ClientURL()), queue.Options{Partitions: 1}); err != nil {
+	if n.conn, err = transport.Open(context.Background(), natstest.Dial(t, natstest.Start(t).ClientURL()), transport.Options{Partitions: 1}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(n.conn.Close)

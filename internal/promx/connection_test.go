@@ -9,11 +9,11 @@ import (
 
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/natstest"
-	"github.com/pawlrun/pawl/pkg/queue"
+	"github.com/pawlrun/pawl/internal/transport"
 )
 
 func TestCountersOfTwoRolesShareARegistry(t *testing.T) {
-	conn, err := queue.Open(context.Background(), natstest.Dial(t, natstest.Start(t).ClientURL()), queue.Options{Partitions: 1})
+	conn, err := transport.Open(context.Background(), natstest.Dial(t, natstest.Start(t).ClientURL()), transport.Options{Partitions: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

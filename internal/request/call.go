@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/internal/wire"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // Call sends a request to the owner of a partition and decodes its reply into r. Errors: a *Problem of the owner; the errors of
-// Conn.Request; queue.ErrMalformed or queue.ErrNewer for a reply that cannot be decoded.
-func Call(ctx context.Context, conn *queue.Conn, partition int, q Request, r Reply) error {
+// Conn.Request; transport.ErrMalformed or transport.ErrNewer for a reply that cannot be decoded.
+func Call(ctx context.Context, conn *transport.Conn, partition int, q Request, r Reply) error {
 	b, err := conn.Request(ctx, partition, AccessOf(q), encode(q))
 	if err != nil {
 		return err
@@ -28,11 +28,11 @@ func encode(q Request) []byte {
 }
 
 func decode(what string, b []byte, fields func(*wire.Codec)) error {
-	return queue.Decoded(what, wire.Decode(b, fields))
+	return transport.Decoded(what, wire.Decode(b, fields))
 }
 
 // decodeRequest decodes a request that was sent with a permission, and checks that the permission is sufficient.
-func decodeRequest(b []byte, access queue.Access) (q Request, err error) {
+func decodeRequest(b []byte, access transport.Access) (q Request, err error) {
 	var op operation
 	err = decode("request", b, func(c *wire.Codec) {
 		wire.Number(c, &op)
@@ -46,8 +46,8 @@ func decodeRequest(b []byte, access queue.Access) (q Request, err error) {
 		return nil, err
 	case q == nil:
 		return nil, fmt.Errorf("request %d is not known to this orchestrator", op)
-	case AccessOf(q) == queue.AccessAdmin && access != queue.AccessAdmin:
-		return nil, fmt.Errorf("%w: request %d with the permission %s", queue.ErrMalformed, op, access)
+	case AccessOf(q) == transport.AccessAdmin && access != transport.AccessAdmin:
+		return nil, fmt.Errorf("%w: request %d with the permission %s", transport.ErrMalformed, op, access)
 	}
 	return q, nil
 }
@@ -76,8 +76,8 @@ func decodeReply(b []byte, r Reply) error {
 // Serve answers the requests to a partition until Stop, each on a goroutine of its own, at most 16 at a time; see
 // Conn.ServeRequests. The reply to an error of fn that is not a *Problem is ProblemInternal, and after Stop
 // ProblemNotOwner. Serve clears the reply subject of a request if no answer may be published to it.
-func Serve(conn *queue.Conn, partition int, fn func(context.Context, Request) (Reply, error)) (*queue.Subscription, error) {
-	return conn.ServeRequests(partition, func(ctx context.Context, access queue.Access, b []byte) ([]byte, error) {
+func Serve(conn *transport.Conn, partition int, fn func(context.Context, Request) (Reply, error)) (*transport.Subscription, error) {
+	return conn.ServeRequests(partition, func(ctx context.Context, access transport.Access, b []byte) ([]byte, error) {
 		q, err := decodeRequest(b, access)
 		if err != nil {
 			return encodeReply(nil, &Problem{Code: ProblemBadRequest, Message: err.Error()}), err
@@ -118,12 +118,12 @@ func problemOf(err error) *Problem {
 }
 
 // Publish sends an answer to a reply subject. Callers may ignore the error, because the client repeats its request.
-func Publish(conn *queue.Conn, to string, a Answer) error {
+func Publish(conn *transport.Conn, to string, a Answer) error {
 	return conn.Answer(to, wire.Encode(a.WireFields))
 }
 
 // OnAnswers opens an inbox and calls fn for each answer that arrives there, in order, with the token of its subject.
-func OnAnswers(conn *queue.Conn, fn func(token string, a Answer)) (*queue.Inbox, error) {
+func OnAnswers(conn *transport.Conn, fn func(token string, a Answer)) (*transport.Inbox, error) {
 	return conn.OnAnswers(func(token string, b []byte) error {
 		a, err := decodeAnswer(b)
 		if err != nil {

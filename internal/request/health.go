@@ -1,8 +1,8 @@
 package request
 
 import (
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/internal/wire"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // Health requests the state of Redis and NATS as an orchestrator observes it. Any owner can answer it. Reply: StoreHealth.
@@ -25,11 +25,11 @@ type RedisNode struct {
 	Uptime, Latency, Memory, MaxMemory, Clients, PerSecond, Replicas, LastSave int64
 }
 
-// NATSHealth describes the NATS server of the orchestrator and its streams; see queue.Health.
+// NATSHealth describes the NATS server of the orchestrator and its streams; see transport.Health.
 type NATSHealth struct {
 	Server, Version string
 	Latency         int64
-	Streams         []queue.StreamHealth
+	Streams         []transport.StreamHealth
 	Backlog         []QueueBacklog
 }
 
@@ -54,7 +54,7 @@ func (r *StoreHealth) fields(c *wire.Codec) {
 	c.String(&r.NATS.Server)
 	c.String(&r.NATS.Version)
 	c.Int(&r.NATS.Latency)
-	wire.List(c, &r.NATS.Streams, func(c *wire.Codec, s *queue.StreamHealth) {
+	wire.List(c, &r.NATS.Streams, func(c *wire.Codec, s *transport.StreamHealth) {
 		c.Record(func(c *wire.Codec) {
 			c.String(&s.Name)
 			c.Uint(&s.Messages)

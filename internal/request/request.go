@@ -5,9 +5,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/internal/wire"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // Request is a request to the owner of a partition: one of the types of this package.
@@ -69,12 +69,12 @@ func byOperation(all ...func() Request) map[operation]func() Request {
 }
 
 // AccessOf returns the permission that a request requires.
-func AccessOf(q Request) queue.Access {
+func AccessOf(q Request) transport.Access {
 	switch q.(type) {
 	case *Clear, *SetPolicy, *DeletePolicy, *Requeue, *DropRefused:
-		return queue.AccessAdmin
+		return transport.AccessAdmin
 	default:
-		return queue.AccessRead
+		return transport.AccessRead
 	}
 }
 
@@ -333,7 +333,7 @@ func ParseListCursor(cursor string) (updated int64, instance string, _ error) {
 	}
 	at, instance, _ := strings.Cut(cursor, ".")
 	updated, err := strconv.ParseInt(at, 10, 64)
-	if err != nil || queue.CheckInstance(instance) != nil {
+	if err != nil || transport.CheckInstance(instance) != nil {
 		return 0, "", fmt.Errorf("cursor %.40q was not returned by a list", cursor)
 	}
 	return updated, instance, nil

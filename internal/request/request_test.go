@@ -13,8 +13,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/pawlrun/pawl/internal/natstest"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -32,9 +32,9 @@ func timeout(t *testing.T) context.Context {
 	return ctx
 }
 
-func open(t *testing.T) *queue.Conn {
+func open(t *testing.T) *transport.Conn {
 	t.Helper()
-	c, err := queue.Open(timeout(t), natstest.Dial(t, natstest.Start(t).ClientURL()), queue.Options{Partitions: 4})
+	c, err := transport.Open(timeout(t), natstest.Dial(t, natstest.Start(t).ClientURL()), transport.Options{Partitions: 4})
 	ok(t, err)
 	t.Cleanup(c.Close)
 	return c
@@ -92,7 +92,7 @@ func TestEveryFieldOfRequestsAndRepliesRoundTrips(t *testing.T) {
 	n := 0
 	for _, q := range requests() {
 		fill(t, reflect.ValueOf(q).Elem(), &n)
-		if got, err := decodeRequest(encode(q), queue.AccessAdmin); err != nil || !reflect.DeepEqual(got, q) {
+		if got, err := decodeRequest(encode(q), transport.AccessAdmin); err != nil || !reflect.DeepEqual(got, q) {
 			t.Errorf("got %+v, %v, want %+v", got, err, q)
 		}
 	}
@@ -153,7 +153,7 @@ func TestRequestIsAnsweredWithAReplyAProblemOrALaterAnswer(t *testing.T) {
 	if err := Call(timeout(t), conn, 1, &History{}, &HistoryPage{}); !errors.As(err, &p) || p.Code != ProblemInternal {
 		t.Errorf("a reply that exceeds the size of a message: %v", err)
 	}
-	if err := Call(timeout(t), conn, 2, &Count{}, &Counts{}); !errors.Is(err, queue.ErrNoOwner) {
+	if err := Call(timeout(t), conn, 2, &Count{}, &Counts{}); !errors.Is(err, transport.ErrNoOwner) {
 		t.Errorf("a partition without an owner: %v", err)
 	}
 }
@@ -181,8 +181,8 @@ func TestRequestInterruptedByAStopFailsAsNotOwner(t *testing.T) {
 func TestOperationRequiresThePermissionOfItsSubject(t *testing.T) {
 	admin := 0
 	for _, q := range requests() {
-		_, err := decodeRequest(encode(q), queue.AccessRead)
-		if denied := errors.Is(err, queue.ErrMalformed); denied != (AccessOf(q) == queue.AccessAdmin) {
+		_, err := decodeRequest(encode(q), transport.AccessRead)
+		if denied := errors.Is(err, transport.ErrMalformed); denied != (AccessOf(q) == transport.AccessAdmin) {
 			t.Errorf("%T with the permission to read: %v", q, err)
 		} else if denied {
 			admin++
@@ -219,14 +219,14 @@ func FuzzRequests(f *testing.F) {
 	}
 	f.Add([]byte("\x82\xa6tenant\xa1x\xa5cents\xdd\xff\xff\xff\xff"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if q, err := decodeRequest(b, queue.AccessAdmin); err == nil {
-			if again, err := decodeRequest(encode(q), queue.AccessAdmin); err != nil || !reflect.DeepEqual(again, q) {
+		if q, err := decodeRequest(b, transport.AccessAdmin); err == nil {
+			if again, err := decodeRequest(encode(q), transport.AccessAdmin); err != nil || !reflect.DeepEqual(again, q) {
 				t.Errorf("%+v became %+v, %v", q, again, err)
 			}
 		}
 		for _, r := range replies() {
 			err := decodeReply(b, r)
-			if p, problem := errors.AsType[*Problem](err); err != nil && !problem && !errors.Is(err, queue.ErrMalformed) && !errors.Is(err, queue.ErrNewer) {
+			if p, problem := errors.AsType[*Problem](err); err != nil && !problem && !errors.Is(err, transport.ErrMalformed) && !errors.Is(err, transport.ErrNewer) {
 				t.Errorf("%T: untyped error %v %v", r, err, p)
 			}
 			if err == nil {

@@ -5,9 +5,9 @@ import (
 	"fmt"
 
 	"github.com/pawlrun/pawl/internal/message"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/internal/wire"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // Update requests the answer to an update. Reply: Answered, without an answer while the update is open or unknown; in that case the answer is
@@ -61,7 +61,7 @@ func AnswerOf(a message.UpdateAnswer) Answer {
 }
 
 // PublishUpdate sends the answer to an update to a reply subject, in JSON. Callers may ignore the error, because the client repeats its request.
-func PublishUpdate(conn *queue.Conn, to string, a message.UpdateAnswer) error {
+func PublishUpdate(conn *transport.Conn, to string, a message.UpdateAnswer) error {
 	b, err := json.Marshal(a)
 	if err != nil {
 		return fmt.Errorf("answer to update %s of %s: %w", a.Update, a.Instance, err)
@@ -74,7 +74,7 @@ func decodeAnswer(b []byte) (a Answer, err error) {
 	if len(b) > 0 && b[0] == '{' {
 		var u message.UpdateAnswer
 		if err := json.Unmarshal(b, &u); err != nil {
-			return a, fmt.Errorf("%w: answer to an update: %w", queue.ErrMalformed, err)
+			return a, fmt.Errorf("%w: answer to an update: %w", transport.ErrMalformed, err)
 		}
 		return AnswerOf(u), nil
 	}

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/internal/text"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/internal/wire"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // Worker describes a worker. Times are Unix milliseconds by the clock of the worker.
@@ -84,7 +84,7 @@ func task(c *wire.Codec, t *Task) {
 
 // ServeWorker answers requests for the workers of the namespace until Stop. fn must not block. At most the first 1,000 abandoned
 // activities are reported.
-func ServeWorker(conn *queue.Conn, fn func() Worker) (*queue.Subscription, error) {
+func ServeWorker(conn *transport.Conn, fn func() Worker) (*transport.Subscription, error) {
 	return conn.ServeWorkers(func() []byte {
 		w := fn()
 		w.Oldest = w.Oldest[:min(len(w.Oldest), maxOldest)]
@@ -99,8 +99,8 @@ func ServeWorker(conn *queue.Conn, fn func() Worker) (*queue.Subscription, error
 }
 
 // Workers requests a description from every worker of the namespace and returns those that arrive within wait, in the order of
-// their arrival. Errors: queue.ErrDisconnected, queue.ErrPermission, and the error of ctx, together with the replies so far.
-func Workers(ctx context.Context, conn *queue.Conn, wait time.Duration) ([]Worker, error) {
+// their arrival. Errors: transport.ErrDisconnected, transport.ErrPermission, and the error of ctx, together with the replies so far.
+func Workers(ctx context.Context, conn *transport.Conn, wait time.Duration) ([]Worker, error) {
 	var all []Worker
 	err := conn.RequestWorkers(ctx, wait, func(b []byte) error {
 		var w Worker

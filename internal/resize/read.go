@@ -14,8 +14,8 @@ import (
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 const (
@@ -33,7 +33,7 @@ type reader struct {
 }
 
 // read ingests all inputs up to the target, and moves the positions of all partitions there.
-func (c *change) read(ctx context.Context, conn *queue.Conn) error {
+func (c *change) read(ctx context.Context, conn *transport.Conn) error {
 	r := &reader{change: c, unread: make([]uint64, c.From), behind: make([]uint64, c.To), at: make([]history.Position, c.To)}
 	begin := func(ctx context.Context, part int) (err error) {
 		if err = c.Begin(ctx, c.ID, part); err != nil {
@@ -61,26 +61,26 @@ func (c *change) read(ctx context.Context, conn *queue.Conn) error {
 			first = applied
 		}
 	}
-	accepted, err := conn.Accepted(ctx, queue.AllPartitions, history.Position{})
+	accepted, err := conn.Accepted(ctx, transport.AllPartitions, history.Position{})
 	if err != nil || accepted.End.Seq == 0 { // nothing was ever accepted
 		return err
 	}
 	r.target = accepted.End.Seq
 	for try := 1; ; try++ {
-		in, err := conn.Attach(ctx, queue.AllPartitions, first)
+		in, err := conn.Attach(ctx, transport.AllPartitions, first)
 		if err != nil {
 			return err
 		}
 		err = r.drain(ctx, in)
 		in.Stop()
-		if err == nil || !errors.Is(err, queue.ErrDetached) || try == maxAttaches {
+		if err == nil || !errors.Is(err, transport.ErrDetached) || try == maxAttaches {
 			return err
 		}
 	}
 }
 
 // drain ingests up to the target.
-func (r *reader) drain(ctx context.Context, in *queue.Reader) error {
+func (r *reader) drain(ctx context.Context, in *transport.Reader) error {
 	tick := time.NewTicker(tailEvery)
 	defer tick.Stop()
 	for {
@@ -113,7 +113,7 @@ func (r *reader) ingestUnread(ctx context.Context, batch []message.Input) error 
 	unread := make(map[int][]message.Input)
 	for _, x := range batch {
 		p := r.home(x.Instance)
-		if x.Pos.Seq >= r.unread[queue.PartitionOf(x.Instance, r.From)] && x.Pos.Seq >= r.behind[p] {
+		if x.Pos.Seq >= r.unread[transport.PartitionOf(x.Instance, r.From)] && x.Pos.Seq >= r.behind[p] {
 			unread[p] = append(unread[p], x)
 			r.result.Inputs++
 		}

@@ -61,8 +61,8 @@ import (
 	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/internal/store"
 	"github.com/pawlrun/pawl/internal/text"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // Config names a namespace and its new number of partitions.
@@ -70,7 +70,7 @@ type Config struct {
 	NATS       *nats.Conn
 	Redis      redis.UniversalClient
 	Namespace  string
-	Partitions int // 1 to queue.MaxPartitions
+	Partitions int // 1 to transport.MaxPartitions
 	Logger     *slog.Logger
 	// Progress receives how much of a step is done, and of how much; of is 0 if that is unknown. It may be called concurrently.
 	Progress func(step string, done, of int64)
@@ -205,7 +205,7 @@ func Run(ctx context.Context, cfg Config) (_ Result, err error) {
 	if err := c.seizeAll(ctx); err != nil {
 		return c.result, err
 	}
-	conn, err := queue.Resize(ctx, cfg.NATS, queue.Options{Namespace: cfg.Namespace, Partitions: c.To, Logger: cfg.Logger})
+	conn, err := transport.Resize(ctx, cfg.NATS, transport.Options{Namespace: cfg.Namespace, Partitions: c.To, Logger: cfg.Logger})
 	if err != nil {
 		return c.result, err
 	}
@@ -289,7 +289,7 @@ func (c *change) stopped(ctx context.Context) (filed int, err error) {
 			busy = append(busy, "orchestrator "+name)
 		}
 	}
-	conn, err := queue.JoinToPublish(ctx, c.NATS, queue.Options{Namespace: c.Namespace, Logger: c.Logger})
+	conn, err := transport.JoinToPublish(ctx, c.NATS, transport.Options{Namespace: c.Namespace, Logger: c.Logger})
 	if err != nil {
 		return 0, err
 	}
@@ -351,7 +351,7 @@ func (c *change) seizeAll(ctx context.Context) error {
 	return c.enter(ctx, copying)
 }
 
-func (c *change) home(name string) int { return queue.PartitionOf(name, c.To) }
+func (c *change) home(name string) int { return transport.PartitionOf(name, c.To) }
 
 // survey counts the instances and keys that must move.
 func (c *change) survey(ctx context.Context) error {

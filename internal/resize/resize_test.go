@@ -18,7 +18,7 @@ import (
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/internal/resize"
-	"github.com/pawlrun/pawl/pkg/queue"
+	"github.com/pawlrun/pawl/internal/transport"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -35,7 +35,7 @@ func newNamespace(t *testing.T, rdb redis.UniversalClient, partitions int) *name
 	t.Helper()
 	n := &namespace{T: t, rdb: rdb, space: redisx.NewSpace("default")}
 	nc := natstest.Dial(t, natstest.Start(t).ClientURL())
-	conn, err := queue.Open(t.Context(), nc, queue.Options{Namespace: "default", Partitions: partitions})
+	conn, err := transport.Open(t.Context(), nc, transport.Options{Namespace: "default", Partitions: partitions})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func (n *namespace) fill(instances, partitions int) {
 	pipe := n.rdb.Pipeline()
 	for i := range instances {
 		id := fmt.Sprint("i-", i)
-		pipe.HSet(n.Context(), n.space.Part(queue.PartitionOf(id, partitions)).Instance(id), "name", "o", "status", "running")
+		pipe.HSet(n.Context(), n.space.Part(transport.PartitionOf(id, partitions)).Instance(id), "name", "o", "status", "running")
 	}
 	_, err := pipe.Exec(n.Context())
 	n.must(err)
@@ -72,7 +72,7 @@ func (n *namespace) misplaced(instances, partitions int) (all []string) {
 		for p := range partitions {
 			found, err := n.rdb.HLen(n.Context(), n.space.Part(p).Instance(id)).Result()
 			n.must(err)
-			if want := p == queue.PartitionOf(id, partitions); want != (found == 2) {
+			if want := p == transport.PartitionOf(id, partitions); want != (found == 2) {
 				all = append(all, fmt.Sprintf("%s in %d: %d fields", id, p, found))
 			}
 		}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pawlrun/pawl/pkg/queue"
+	"github.com/pawlrun/pawl/internal/transport"
 )
 
 // The groups are checked when they are parsed, so that an invalid setting is a usage error and not a later failure. kong calls
@@ -56,8 +56,8 @@ func (n NATS) AfterApply() error {
 // AfterApply rejects numbers out of bounds.
 func (o Orchestrator) AfterApply() error {
 	switch {
-	case o.Partitions < 1 || o.Partitions > queue.MaxPartitions:
-		return fmt.Errorf("--partitions must be 1 to %d (got %d)", queue.MaxPartitions, o.Partitions)
+	case o.Partitions < 1 || o.Partitions > transport.MaxPartitions:
+		return fmt.Errorf("--partitions must be 1 to %d (got %d)", transport.MaxPartitions, o.Partitions)
 	case o.Replicas < 1 || o.Replicas > 5:
 		return fmt.Errorf("--replicas must be 1 to 5 (got %d)", o.Replicas)
 	case o.InputsMax < minInputs:
@@ -90,7 +90,7 @@ func (f Fleet) AfterApply() error {
 	if f.Drain < 0 {
 		return fmt.Errorf("--drain must not be negative (got %s)", f.Drain)
 	}
-	if err := queue.CheckReplyPrefixes(f.Replies); err != nil {
+	if err := transport.CheckReplyPrefixes(f.Replies); err != nil {
 		return fmt.Errorf("--reply-prefixes: %w", err)
 	}
 	return nil

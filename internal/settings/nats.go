@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/pawlrun/pawl/internal/redact"
-	"github.com/pawlrun/pawl/pkg/queue"
+	"github.com/pawlrun/pawl/internal/transport"
 )
 
 // OpenNATS connects, and fails if no server is reachable. The error is one line with the address and what was tried. When the connection is
@@ -44,7 +44,7 @@ func (n NATS) dial(ctx context.Context, log *slog.Logger, lost, restored slog.Le
 		}),
 	)
 	warnReadable(log, n.NATSPass, n.NATSCreds, n.NATSNKey, n.NATSKey)
-	return queue.DialContext(ctx, string(n.NATSURL), opts...)
+	return transport.DialContext(ctx, string(n.NATSURL), opts...)
 }
 
 // options reads the files. Files that cannot be read later are logged; log may be nil.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/pawlrun/pawl/internal/store"
 	"github.com/pawlrun/pawl/internal/timers"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // Descendants of cancelled instances.
@@ -30,7 +30,7 @@ const cancelledEvery = time.Second // interval at which the marks are read, in c
 // descendants hold the marks of cancelled children. They are safe for concurrent use.
 type descendants struct {
 	store   *store.Store
-	conn    *queue.Conn
+	conn    *transport.Conn
 	log     *slog.Logger
 	noticed chan struct{}
 
@@ -40,7 +40,7 @@ type descendants struct {
 	fresh []string             // those of own that are not in Redis yet
 }
 
-func newDescendants(st *store.Store, conn *queue.Conn, log *slog.Logger) *descendants {
+func newDescendants(st *store.Store, conn *transport.Conn, log *slog.Logger) *descendants {
 	return &descendants{
 		store: st, conn: conn, log: log, noticed: make(chan struct{}, 1),
 		known: make(map[string]struct{}), own: make(map[string]time.Time),
@@ -108,7 +108,7 @@ func (d *descendants) exchange(ctx context.Context) error {
 			d.mu.Unlock()
 			return err
 		}
-		_ = d.conn.Notify(queue.Notice{Kind: queue.ChildrenCancelled}) // if it is lost, the others read within a second
+		_ = d.conn.Notify(transport.Notice{Kind: transport.ChildrenCancelled}) // if it is lost, the others read within a second
 	}
 	marks, err := d.store.Cancelled(ctx)
 	if err != nil {

@@ -7,22 +7,22 @@ import (
 
 	"github.com/pawlrun/pawl/internal/core"
 	"github.com/pawlrun/pawl/internal/record"
-	"github.com/pawlrun/pawl/pkg/queue"
+	"github.com/pawlrun/pawl/internal/transport"
 )
 
 // direct holds slots of workers in this process, reserved for the activities that outstanding commits schedule. See queue.Local. Only the
 // goroutine of the partition uses it.
 type direct struct {
-	slot     func(queue, activity, instance string) *queue.Reservation
+	slot     func(queue, activity, instance string) *transport.Reservation
 	reserved map[string][]reserved // by instance, for its outstanding commit
 }
 
 type reserved struct {
-	*queue.Reservation
-	task queue.Task // the fields that identify its lease
+	*transport.Reservation
+	task transport.Task // the fields that identify its lease
 }
 
-func newDirect(slot func(queue, activity, instance string) *queue.Reservation) *direct {
+func newDirect(slot func(queue, activity, instance string) *transport.Reservation) *direct {
 	return &direct{slot: slot, reserved: make(map[string][]reserved)}
 }
 
@@ -55,7 +55,7 @@ func (d *direct) reserve(e *core.Effect) (held []reserved) {
 			continue
 		}
 		if r := d.slot(act.Queue, act.Name, e.ID); r != nil {
-			held = append(held, reserved{r, queue.Task{
+			held = append(held, reserved{r, transport.Task{
 				Instance: e.ID, Execution: e.Commit.Execution, Activity: act.ID, Effect: act.Effect, Name: act.Name, Queue: act.Queue,
 			}})
 		}
@@ -64,7 +64,7 @@ func (d *direct) reserve(e *core.Effect) (held []reserved) {
 }
 
 // run runs the task of a committed activity on its reserved slot, and reports whether there is one.
-func (d *direct) run(t queue.Task) bool {
+func (d *direct) run(t transport.Task) bool {
 	held := d.reserved[t.Instance]
 	i := slices.IndexFunc(held, func(r reserved) bool { return r.task.Activity == t.Activity && r.task.Effect == t.Effect })
 	if i < 0 {

@@ -8,8 +8,8 @@ import (
 
 	"github.com/pawlrun/pawl/internal/core"
 	"github.com/pawlrun/pawl/internal/record"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // local provides free slots, and records which of them ran a task or were dropped.
@@ -19,17 +19,17 @@ type local struct {
 	n            int
 }
 
-func (l *local) reserve(string, string, string) *queue.Reservation {
+func (l *local) reserve(string, string, string) *transport.Reservation {
 	if l.free == 0 {
 		return nil
 	}
 	l.free--
 	l.n++
 	token := "t" + strconv.Itoa(l.n)
-	return &queue.Reservation{
+	return &transport.Reservation{
 		Token: token, Worker: "w",
-		Run:  func(queue.Task) { l.ran = append(l.ran, token) },
-		Drop: func(queue.Task) { l.dropped, l.free = append(l.dropped, token), l.free+1 },
+		Run:  func(transport.Task) { l.ran = append(l.ran, token) },
+		Drop: func(transport.Task) { l.dropped, l.free = append(l.dropped, token), l.free+1 },
 	}
 }
 
@@ -68,7 +68,7 @@ func TestCommitClaimsForReservedSlots(t *testing.T) {
 	want(t, "claims", tokens(d.claim(e)), "t1", "", "")
 	want(t, "claims of the core's commit", tokens(e.Commit), "", "", "")
 	for _, event := range []uint64{2, 3} {
-		task := queue.Task{Instance: "i", Activity: event, Effect: "e" + strconv.FormatUint(event, 10)}
+		task := transport.Task{Instance: "i", Activity: event, Effect: "e" + strconv.FormatUint(event, 10)}
 		if ran := d.run(task); ran != (event == 2) {
 			t.Errorf("event %d ran locally: %t", event, ran)
 		}

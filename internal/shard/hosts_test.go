@@ -18,9 +18,9 @@ import (
 	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/internal/pool"
 	"github.com/pawlrun/pawl/internal/record"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/internal/wire"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // hostHarness is a member that has an orchestration, and the caller of an owner that does not have it.
@@ -196,7 +196,7 @@ func TestInstancesAreRetriedWhenTheConnectionIsRestored(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(proxy.Close)
-	conn, err := queue.Open(t.Context(), natstest.Dial(t, "nats://"+proxy.Addr()), queue.Options{Partitions: 1})
+	conn, err := transport.Open(t.Context(), natstest.Dial(t, "nats://"+proxy.Addr()), transport.Options{Partitions: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

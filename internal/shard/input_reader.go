@@ -13,8 +13,8 @@ import (
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/internal/request"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 const (
@@ -70,7 +70,7 @@ func wait(ctx context.Context, d time.Duration) time.Duration {
 }
 
 // drain ingests the batches of a reader until the reader or the tenure ends, and returns the new position.
-func (ir *inputReader) drain(ctx context.Context, r *queue.Reader, at history.Position) history.Position {
+func (ir *inputReader) drain(ctx context.Context, r *transport.Reader, at history.Position) history.Position {
 	idle := time.NewTimer(stallCheck)
 	defer idle.Stop()
 	for {

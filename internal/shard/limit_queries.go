@@ -17,8 +17,8 @@ import (
 	"github.com/pawlrun/pawl/internal/limiter"
 	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/internal/text"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 const (
@@ -99,7 +99,7 @@ func isHashed(key string) bool {
 // findLimit returns the name and the state of the limit that a request names. A key may be given verbatim, or in the hashed form in which
 // lists show a key that the name of its limit cannot contain.
 func (qs *queries) findLimit(ctx context.Context, action, key string) (name string, s limiter.Stats, _ error) {
-	if err := queue.CheckName(action); err != nil {
+	if err := transport.CheckName(action); err != nil {
 		return "", s, &request.Problem{Code: request.ProblemBadRequest, Message: err.Error()}
 	}
 	names := []string{limit.Name(action, key)}
@@ -213,7 +213,7 @@ func (qs *queries) policiesSet(ctx context.Context, q *request.Policies) (reques
 }
 
 func (qs *queries) setPolicy(ctx context.Context, q *request.SetPolicy) (request.Reply, error) {
-	if err := queue.CheckLevel(q.Level); err != nil {
+	if err := transport.CheckLevel(q.Level); err != nil {
 		return nil, &request.Problem{Code: request.ProblemRefused, Message: err.Error()}
 	}
 	p := q.Policy
@@ -233,7 +233,7 @@ func (qs *queries) setPolicy(ctx context.Context, q *request.SetPolicy) (request
 }
 
 func (qs *queries) deletePolicy(ctx context.Context, q *request.DeletePolicy) (request.Reply, error) {
-	if err := queue.CheckLevel(q.Level); err != nil {
+	if err := transport.CheckLevel(q.Level); err != nil {
 		return nil, &request.Problem{Code: request.ProblemRefused, Message: err.Error()}
 	}
 	existed, version, err := qs.process.limits.DeletePolicy(ctx, q.Level)

@@ -13,7 +13,7 @@ import (
 	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/internal/store"
 	"github.com/pawlrun/pawl/internal/text"
-	"github.com/pawlrun/pawl/pkg/queue"
+	"github.com/pawlrun/pawl/internal/transport"
 )
 
 func (qs *queries) list(ctx context.Context, q *request.List) (request.Reply, error) {
@@ -55,7 +55,7 @@ func among(qs *queries, partitions []int) (own []*queries, left []int, _ error) 
 	if len(partitions) == 0 {
 		return []*queries{qs}, nil, nil
 	}
-	if len(partitions) > queue.MaxPartitions {
+	if len(partitions) > transport.MaxPartitions {
 		return nil, nil, &request.Problem{Code: request.ProblemBadRequest, Message: fmt.Sprintf("%d partitions", len(partitions))}
 	}
 	for _, p := range slices.Compact(slices.Sorted(slices.Values(partitions))) {

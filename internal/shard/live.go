@@ -9,12 +9,12 @@ import (
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/request"
-	"github.com/pawlrun/pawl/pkg/queue"
+	"github.com/pawlrun/pawl/internal/transport"
 )
 
-// watchExtended has changes published for queue.WatchTTL. Without a watcher a commit costs no message.
+// watchExtended has changes published for transport.WatchTTL. Without a watcher a commit costs no message.
 func (s *Process) watchExtended() {
-	until := time.Now().Add(queue.WatchTTL)
+	until := time.Now().Add(transport.WatchTTL)
 	s.watched.set(until)
 	s.shards.each(func(p *shard) { p.shell.post(core.Message{Kind: core.WatchExtended, Body: until}) })
 }

@@ -6,13 +6,13 @@ import (
 
 	"github.com/pawlrun/pawl/internal/core"
 	"github.com/pawlrun/pawl/internal/redisx"
-	"github.com/pawlrun/pawl/pkg/queue"
+	"github.com/pawlrun/pawl/internal/transport"
 )
 
 // logFailure logs the failure of an operation that is retried or repaired. A failure that an outage explains is logged at debug
 // level, because the outage itself is logged once for all operations.
 func logFailure(log *slog.Logger, msg string, err error, attrs ...any) {
-	if queue.Unavailable(err) {
+	if transport.Unavailable(err) {
 		log.Debug(msg, append(attrs, "error", err)...)
 		return
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/partition"
 	"github.com/pawlrun/pawl/internal/store"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // The owner of partition 0 removes the objects that no instance refers to. An hourly round moves each object that is at least 48 hours old at most
@@ -44,12 +44,12 @@ const (
 	// object exceeds the time that writing one may take.
 	_ = uint(markedFor - 2*trimWindow)
 	_ = uint(collectEvery - markedFor)
-	_ = uint(queue.ObjectAge - 2*queue.MaxStoring)
+	_ = uint(transport.ObjectAge - 2*transport.MaxStoring)
 )
 
 // collectObjects recreates the object store if it was lost, and collects objects every hour, while this process owns partition 0.
 func (s *Process) collectObjects(ctx context.Context, keeper *partition.Keeper) {
-	c := objectCollector{Process: s, age: queue.ObjectAge, markedFor: markedFor}
+	c := objectCollector{Process: s, age: transport.ObjectAge, markedFor: markedFor}
 	tick := time.NewTicker(ensureObjectsEvery)
 	defer tick.Stop()
 	for next := time.Now().Add(collectEvery); ; {
@@ -83,8 +83,8 @@ type objectCollector struct {
 // objectRound holds what one round has read.
 type objectRound struct {
 	*objectCollector
-	marks   map[string]queue.Mark
-	unseen  map[string]queue.Mark // marks whose object the round has not found
+	marks   map[string]transport.Mark
+	unseen  map[string]transport.Mark // marks whose object the round has not found
 	applied map[int]history.Position
 }
 
@@ -94,7 +94,7 @@ func (c *objectCollector) collect(ctx context.Context) error {
 		return err
 	}
 	r := objectRound{c, marks, maps.Clone(marks), make(map[int]history.Position)}
-	err = c.conn.Objects(ctx, c.age, func(page []queue.StoredObject) error {
+	err = c.conn.Objects(ctx, c.age, func(page []transport.StoredObject) error {
 		return r.sweep(ctx, page)
 	})
 	if err != nil {
@@ -118,7 +118,7 @@ func (c *objectCollector) collect(ctx context.Context) error {
 }
 
 // sweep moves the objects of a page to their next states.
-func (r *objectRound) sweep(ctx context.Context, page []queue.StoredObject) error {
+func (r *objectRound) sweep(ctx context.Context, page []transport.StoredObject) error {
 	needed, err := r.needed(ctx, page)
 	if err != nil {
 		return err
@@ -144,9 +144,9 @@ func (r *objectRound) sweep(ctx context.Context, page []queue.StoredObject) erro
 }
 
 // settled reports whether the partitions of the owners have applied all inputs that were accepted when the round that set the mark ended.
-func (r *objectRound) settled(owners []string, m queue.Mark) bool {
+func (r *objectRound) settled(owners []string, m transport.Mark) bool {
 	return !slices.ContainsFunc(owners, func(owner string) bool {
-		if queue.CheckInstance(owner) != nil { // not written by Pawl
+		if transport.CheckInstance(owner) != nil { // not written by Pawl
 			return false
 		}
 		p := r.conn.PartitionOf(owner)
@@ -156,7 +156,7 @@ func (r *objectRound) settled(owners []string, m queue.Mark) bool {
 }
 
 // needed returns the objects of a page that one of their owners mentions. It reads the position of a partition before the instances in it.
-func (r *objectRound) needed(ctx context.Context, page []queue.StoredObject) (map[string]bool, error) {
+func (r *objectRound) needed(ctx context.Context, page []transport.StoredObject) (map[string]bool, error) {
 	of := make(map[string][]string) // object names, by owner
 	for _, o := range page {
 		for _, owner := range o.Owners {
@@ -167,7 +167,7 @@ func (r *objectRound) needed(ctx context.Context, page []queue.StoredObject) (ma
 	}
 	needed := make(map[string]bool)
 	for owner, names := range of {
-		if queue.CheckInstance(owner) != nil { // not written by Pawl
+		if transport.CheckInstance(owner) != nil { // not written by Pawl
 			continue
 		}
 		p := r.conn.PartitionOf(owner)

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/internal/replay"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pawlcodec"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // Large payloads are stored as objects: see decision 81. A turn writes the objects of its decisions before its commit is sent, and its code
@@ -117,7 +117,7 @@ func (s *Process) loadObject(ctx context.Context, name string, size int) (body [
 		body, err = s.conn.GetObject(ctx, name, size, wait, objectTimeout)
 		return err
 	})
-	if errors.Is(err, queue.ErrNoObject) {
+	if errors.Is(err, transport.ErrNoObject) {
 		s.met.objectsMissing.Inc()
 		if wait > 0 {
 			s.missed.set(time.Now())

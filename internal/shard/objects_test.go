@@ -19,14 +19,14 @@ import (
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/internal/store"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pawlcodec"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // objectHarness is an object store with a collector, and without owners of partitions.
 type objectHarness struct {
 	t     *testing.T
-	conn  *queue.Conn
+	conn  *transport.Conn
 	js    jetstream.JetStream
 	rdb   redis.UniversalClient
 	space redisx.Space
@@ -41,7 +41,7 @@ func newObjectHarness(t *testing.T) *objectHarness {
 	js, err := jetstream.New(nc)
 	w.ok(err)
 	w.js = js
-	conn, err := queue.Open(t.Context(), nc, queue.Options{Partitions: 2})
+	conn, err := transport.Open(t.Context(), nc, transport.Options{Partitions: 2})
 	w.ok(err)
 	t.Cleanup(func() { conn.Close() })
 	w.ok(conn.EnsureObjects(t.Context()))
@@ -70,9 +70,9 @@ func (w *objectHarness) put(of string, owners ...string) error {
 	return w.conn.PutObject(w.t.Context(), pawlcodec.Object{Name: objectName(of), Owners: owners, Body: make([]byte, 600<<10)})
 }
 
-func (w *objectHarness) listed() (all []queue.StoredObject) {
+func (w *objectHarness) listed() (all []transport.StoredObject) {
 	w.t.Helper()
-	w.ok(w.conn.Objects(w.t.Context(), 0, func(page []queue.StoredObject) error {
+	w.ok(w.conn.Objects(w.t.Context(), 0, func(page []transport.StoredObject) error {
 		all = append(all, page...)
 		return nil
 	}))
@@ -148,7 +148,7 @@ func TestObjectThatIsWrittenAgainIsNotRemoved(t *testing.T) {
 	w := newObjectHarness(t)
 	w.ok(w.put("a", "i"))
 	w.round("[a!]")
-	if err := w.put("a", "i"); !errors.Is(err, queue.ErrRemoving) {
+	if err := w.put("a", "i"); !errors.Is(err, transport.ErrRemoving) {
 		t.Errorf("written while it is marked: %v", err)
 	}
 	before := w.listed()
@@ -157,7 +157,7 @@ func TestObjectThatIsWrittenAgainIsNotRemoved(t *testing.T) {
 	for _, o := range before { // as a paused owner of partition 0 does when it resumes
 		w.ok(w.conn.RemoveObject(t.Context(), o))
 	}
-	_, err := w.conn.GetObject(t.Context(), objectName("a"), 600<<10, queue.FollowerLag, 0)
+	_, err := w.conn.GetObject(t.Context(), objectName("a"), 600<<10, transport.FollowerLag, 0)
 	w.ok(err)
 	w.round("[a]") // the mark belonged to the previous object
 	w.ok(w.put("a", "i"))
@@ -171,7 +171,7 @@ func TestObjectInSmallPartsIsRefused(t *testing.T) {
 		_, err := w.js.Publish(t.Context(), fmt.Sprintf("pawl.default.object.%s.%d", objectName("a"), n), []byte("x"))
 		w.ok(err)
 	}
-	if body, err := w.conn.GetObject(t.Context(), objectName("a"), 3, 0, 0); !errors.Is(err, queue.ErrNoObject) {
+	if body, err := w.conn.GetObject(t.Context(), objectName("a"), 3, 0, 0); !errors.Is(err, transport.ErrNoObject) {
 		t.Errorf("read %q, %v", body, err)
 	}
 }
@@ -192,7 +192,7 @@ func TestMissingObjectsDoNotDelayAPartition(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 25*time.Second)
 	defer cancel()
 	for range 100 {
-		if _, err := w.loadObject(t.Context(), objectName("a"), 1); !errors.Is(err, queue.ErrNoObject) || ctx.Err() != nil {
+		if _, err := w.loadObject(t.Context(), objectName("a"), 1); !errors.Is(err, transport.ErrNoObject) || ctx.Err() != nil {
 			t.Fatal(err, ctx.Err())
 		}
 	}

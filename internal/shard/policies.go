@@ -11,8 +11,8 @@ import (
 	"github.com/pawlrun/pawl/internal/limit"
 	"github.com/pawlrun/pawl/internal/limiter"
 	"github.com/pawlrun/pawl/internal/timers"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // policyEvery is the interval at which the policies set at run time are read, in case the notice of a change was lost.
@@ -21,7 +21,7 @@ const policyEvery = time.Second
 // policyCache holds the policies set at run time, as this process has last read them. It is safe for concurrent use.
 type policyCache struct {
 	limits  *limiter.Limiter
-	conn    *queue.Conn
+	conn    *transport.Conn
 	log     *slog.Logger
 	latest  atomic.Pointer[limit.Overrides]
 	seen    atomic.Uint64 // highest version that was read, or that a limit has applied
@@ -31,7 +31,7 @@ type policyCache struct {
 	global  *history.Policy
 }
 
-func newPolicies(limits *limiter.Limiter, conn *queue.Conn, log *slog.Logger, all *shards, global *history.Policy) *policyCache {
+func newPolicies(limits *limiter.Limiter, conn *transport.Conn, log *slog.Logger, all *shards, global *history.Policy) *policyCache {
 	p := &policyCache{limits: limits, conn: conn, log: log, noticed: make(chan struct{}, 1), shards: all, global: global}
 	p.latest.Store(&limit.Overrides{})
 	return p
@@ -74,7 +74,7 @@ func (p *policyCache) saw(version uint64) {
 
 // changed reads the policies at once, and notifies the other orchestrators.
 func (p *policyCache) changed(ctx context.Context) error {
-	if err := p.conn.Notify(queue.Notice{Kind: queue.PolicyChanged}); err != nil {
+	if err := p.conn.Notify(transport.Notice{Kind: transport.PolicyChanged}); err != nil {
 		p.log.Debug("changed policy not announced", "error", err)
 	}
 	return p.read(ctx)

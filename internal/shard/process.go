@@ -21,10 +21,10 @@ import (
 	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/internal/store"
 	"github.com/pawlrun/pawl/internal/tracing"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pawlcodec"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/lease"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // Config configures the shards of a process. No field has a default.
@@ -81,7 +81,7 @@ type backends struct {
 	store  *store.Store
 	limits *limiter.Limiter
 	leases *lease.Leases // writes reports only; the owner's scripts create and delete leases
-	conn   *queue.Conn
+	conn   *transport.Conn
 	caller *pool.Caller // sends turns and queries to members that have the code which this process lacks
 }
 
@@ -100,7 +100,7 @@ type caches struct {
 }
 
 // New returns a process that owns no partitions yet.
-func New(cfg Config, conn *queue.Conn, run *redisx.Runner, space redisx.Space) *Process {
+func New(cfg Config, conn *transport.Conn, run *redisx.Runner, space redisx.Space) *Process {
 	s := &Process{
 		cfg: cfg, outage: cfg.Outage, log: cfg.Outage.Logger(), met: cfg.Metrics, trace: newTrace(cfg.Trace), spans: newSpans(cfg.Tracer, cfg.Metrics),
 		backends: backends{store: store.New(run, space), limits: limiter.New(run, space, conn.PartitionOf), leases: lease.New(run, space), conn: conn},
@@ -129,14 +129,14 @@ func (s *Process) Open(ctx context.Context, space redisx.Space, cleanups *[]func
 		return nil, fmt.Errorf("orchestrator: %w", err)
 	}
 	keeper := s.newKeeper(space)
-	notices, err := s.conn.OnNotices(func(n queue.Notice) {
+	notices, err := s.conn.OnNotices(func(n transport.Notice) {
 		switch n.Kind {
-		case queue.MemberJoined:
+		case transport.MemberJoined:
 			s.shards.each(func(p *shard) { p.shell.post(core.Message{Kind: core.CodeJoined}) })
 			keeper.Nudge()
-		case queue.PolicyChanged:
+		case transport.PolicyChanged:
 			signal(s.policies.noticed)
-		case queue.ChildrenCancelled:
+		case transport.ChildrenCancelled:
 			signal(s.descendants.noticed)
 		default:
 			keeper.Nudge()
@@ -195,7 +195,7 @@ func (s *Process) watchConnection(ctx context.Context) {
 
 // Leave notifies the other members that this process has left.
 func (s *Process) Leave() {
-	_ = s.conn.Notify(queue.Notice{Kind: queue.MemberLeft, Member: s.cfg.Member})
+	_ = s.conn.Notify(transport.Notice{Kind: transport.MemberLeft, Member: s.cfg.Member})
 }
 
 func (s *Process) newKeeper(space redisx.Space) *partition.Keeper {
@@ -212,9 +212,9 @@ func (s *Process) newKeeper(space redisx.Space) *partition.Keeper {
 			return err
 		},
 		Released: func(p int) {
-			n := queue.Notice{Kind: queue.PartitionReleased, Partition: p, Member: s.cfg.Member}
+			n := transport.Notice{Kind: transport.PartitionReleased, Partition: p, Member: s.cfg.Member}
 			if p < 0 {
-				n.Kind = queue.MemberJoined
+				n.Kind = transport.MemberJoined
 			}
 			_ = s.conn.Notify(n) // if it is lost, the other members find the partition within a second
 		},

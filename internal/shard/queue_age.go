@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pawlrun/pawl/pkg/queue"
+	"github.com/pawlrun/pawl/internal/transport"
 )
 
 // probeTimeout bounds a request about the TASKS stream. A request that was outstanding when the connection was interrupted is
@@ -14,14 +14,14 @@ const probeTimeout = 2 * time.Second
 
 // queueAges reads when the oldest task of a queue was published; callers that overlap share one request.
 type queueAges struct {
-	conn *queue.Conn
+	conn *transport.Conn
 	wg   sync.WaitGroup
 
 	mu      sync.Mutex
 	waiting map[string][]func(time.Time, bool, error) // by queue
 }
 
-func newQueueAges(conn *queue.Conn) *queueAges {
+func newQueueAges(conn *transport.Conn) *queueAges {
 	return &queueAges{conn: conn, waiting: make(map[string][]func(time.Time, bool, error))}
 }
 

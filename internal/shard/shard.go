@@ -16,8 +16,8 @@ import (
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/internal/store"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/internal/turn"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // leaveGrace bounds how long a hand-over waits for outstanding turns, requests and publishes.
@@ -228,7 +228,7 @@ func (s *shard) leave() error {
 }
 
 // subscribe subscribes to the doorbells of the partition, the notices of limits and the requests of clients.
-func (s *shard) subscribe() ([]*queue.Subscription, error) {
+func (s *shard) subscribe() ([]*transport.Subscription, error) {
 	doorbells, err := s.process.conn.OnDoorbells(s.shell.st.Part, func(received []message.Doorbell) {
 		if received = s.shell.proven(received); len(received) > 0 {
 			s.shell.post(core.Message{Kind: core.DoorbellsReceived, Doorbells: received})
@@ -239,13 +239,13 @@ func (s *shard) subscribe() ([]*queue.Subscription, error) {
 	}
 	requests, err := request.Serve(s.process.conn, s.shell.st.Part, s.queries.serve)
 	if err != nil {
-		return []*queue.Subscription{doorbells}, fmt.Errorf("listen for requests: %w", err)
+		return []*transport.Subscription{doorbells}, fmt.Errorf("listen for requests: %w", err)
 	}
 	notices, err := s.process.conn.OnLimitNotices(s.shell.st.Part, func(ws []message.LimitNotice) { s.shell.post(core.Message{Kind: core.NoticesReceived, Body: ws}) })
 	if err != nil {
-		return []*queue.Subscription{doorbells, requests}, fmt.Errorf("listen for notices of limits: %w", err)
+		return []*transport.Subscription{doorbells, requests}, fmt.Errorf("listen for notices of limits: %w", err)
 	}
-	return []*queue.Subscription{doorbells, requests, notices}, nil
+	return []*transport.Subscription{doorbells, requests, notices}, nil
 }
 
 // proven removes doorbells whose proof is invalid. The completion that a doorbell carries takes part in a turn, and frees a slot of a limit,

@@ -10,8 +10,8 @@ import (
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/outage"
 	"github.com/pawlrun/pawl/internal/request"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // doQueue carries out an effect on NATS.
@@ -59,7 +59,7 @@ func (s *shell) doQueue(e *core.Effect) {
 // publishTask publishes the task of an activity, or runs it on a slot of this process that was reserved at the commit.
 func (s *shell) publishTask(e *core.Effect) {
 	instance, rec, act := e.ID, e.Rec, e.Activity
-	task := queue.Task{
+	task := transport.Task{
 		Instance: instance, Origin: rec.Origin, Execution: rec.Execution, Activity: act.ID, Effect: act.Effect,
 		Name: act.Name, Queue: act.Queue, Attempt: act.Attempt, Payload: act.Payload, ScheduledAt: act.At,
 		MaxClaims: uint32(s.process.cfg.MaxClaims), //nolint:gosec // validated by New

@@ -8,7 +8,7 @@ import (
 
 	"github.com/pawlrun/pawl/internal/core"
 	"github.com/pawlrun/pawl/internal/request"
-	"github.com/pawlrun/pawl/pkg/queue"
+	"github.com/pawlrun/pawl/internal/transport"
 )
 
 // An activity that no worker registers, or whose queue no worker reads, would wait forever. Its instance is listed among the stalled ones,
@@ -20,7 +20,7 @@ const workersWait = time.Second
 
 // fleet requests from the workers what they serve, at most once per interval for all partitions of the process.
 type fleet struct {
-	conn  *queue.Conn
+	conn  *transport.Conn
 	every time.Duration
 	wg    sync.WaitGroup
 
@@ -30,7 +30,9 @@ type fleet struct {
 	waiting []func(*core.Served)
 }
 
-func newFleet(conn *queue.Conn, every time.Duration) *fleet { return &fleet{conn: conn, every: every} }
+func newFleet(conn *transport.Conn, every time.Duration) *fleet {
+	return &fleet{conn: conn, every: every}
+}
 
 // get calls then with what the workers serve, on any goroutine; nil: it could not be read.
 func (f *fleet) get(ctx context.Context, then func(*core.Served)) {

@@ -8,8 +8,8 @@ import (
 	"github.com/pawlrun/pawl/internal/outage"
 	"github.com/pawlrun/pawl/internal/partition"
 	"github.com/pawlrun/pawl/internal/timers"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 const (
@@ -75,7 +75,7 @@ func (s *Process) trim(ctx context.Context, keeper *partition.Keeper) {
 		fill, err := s.conn.Fill(ctx)
 		if err == nil {
 			s.met.inputsFill.Set(fill)
-			if fill < queue.HalfFull && time.Now().Before(next) {
+			if fill < transport.HalfFull && time.Now().Before(next) {
 				continue
 			}
 			next = time.Now().Add(trimEvery)

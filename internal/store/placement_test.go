@@ -21,7 +21,7 @@ import (
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/internal/store"
-	"github.com/pawlrun/pawl/pkg/queue"
+	"github.com/pawlrun/pawl/internal/transport"
 )
 
 // placed is a namespace whose number of partitions changes.
@@ -47,7 +47,9 @@ func (b *placed) seize(id string, n int) {
 	}
 }
 
-func homes(n int) func(string) int { return func(id string) int { return queue.PartitionOf(id, n) } }
+func homes(n int) func(string) int {
+	return func(id string) int { return transport.PartitionOf(id, n) }
+}
 
 // fill writes keys of each kind for a number of instances in n partitions.
 func (b *placed) fill(instances, n int) {
@@ -56,7 +58,7 @@ func (b *placed) fill(instances, n int) {
 	ctx := b.Context()
 	for i := range instances {
 		id := fmt.Sprintf("inst:%d", i)
-		t := b.tenures[queue.PartitionOf(id, n)]
+		t := b.tenures[transport.PartitionOf(id, n)]
 		p, score := b.space.Part(t.Part), float64(1_790_000_000_000+i)
 		pipe.RPush(ctx, p.Inbox(id), "s1.2"+t.Seal()+"\n5\nbody", "effect\n6\nof a worker", "full.9"+t.Seal()+"\n7\n")
 		pipe.ZAdd(ctx, p.Wakeups(), redis.Z{Score: score, Member: id})
@@ -82,7 +84,7 @@ func (b *placed) fill(instances, n int) {
 		pipe.HSet(ctx, p.Stalled(), id, "code")
 		pipe.LPush(ctx, p.Refused(), fmt.Sprintf(`{"instance":%q,"seq":%d,"at":1,"reason":"x"}`, id, i))
 		limit := fmt.Sprint("limit/", i)
-		pipe.ZAdd(ctx, b.space.Part(queue.PartitionOf(limit, n)).Limits(), redis.Z{Score: score, Member: limit})
+		pipe.ZAdd(ctx, b.space.Part(transport.PartitionOf(limit, n)).Limits(), redis.Z{Score: score, Member: limit})
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
 		b.Fatal(err)
@@ -95,7 +97,7 @@ func (b *placed) content(n int) map[string]string {
 	b.Helper()
 	out := make(map[string]string)
 	put := func(part int, name, home, value string) {
-		if want := queue.PartitionOf(home, n); part != want {
+		if want := transport.PartitionOf(home, n); part != want {
 			b.Errorf("%s of %s is in partition %d, want %d", name, home, part, want)
 		}
 		if _, double := out[name]; double {

@@ -23,9 +23,9 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/embedded"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
-	"github.com/pawlrun/pawl/pkg/queue"
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
@@ -85,7 +85,7 @@ func (f *Fleet) connect(ctx context.Context, tb testing.TB) {
 		}
 	})
 	f.NATSURL, f.RedisURL = stack.NATSURL(), stack.RedisURL()
-	f.NATS, err = queue.Dial(f.NATSURL)
+	f.NATS, err = transport.Dial(f.NATSURL)
 	must(tb, "connect to NATS", err)
 	tb.Cleanup(f.NATS.Close)
 	opts, err := redis.ParseURL(f.RedisURL)

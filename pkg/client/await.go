@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/internal/request"
-	"github.com/pawlrun/pawl/pkg/queue"
+	"github.com/pawlrun/pawl/internal/transport"
 )
 
 // spread is the interval over which the waiting clients of a partition spread their repeated requests to a new owner, at random, so that
@@ -67,7 +67,7 @@ func (a *await) answer(ctx context.Context) (request.Answer, error) {
 			current = a.attempt(ctx)
 		case last = <-current.over:
 			current.cancel()
-			if a.unknown >= 0 && errors.Is(last, queue.ErrPermission) { // a client without the permission receives only the results of its own starts
+			if a.unknown >= 0 && errors.Is(last, transport.ErrPermission) { // a client without the permission receives only the results of its own starts
 				return request.Answer{}, last
 			}
 			if !errors.Is(last, ErrNotFound) {

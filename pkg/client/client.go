@@ -16,8 +16,8 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/request"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pawlcodec"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // Options configure a Client. The zero value is usable.
@@ -45,18 +45,17 @@ type Options struct {
 	Logger *slog.Logger // default: nothing is logged
 }
 
-// Client is a client of one namespace. Make one with New or FromConn, and end it with Close. It is safe for concurrent use.
+// Client is a client of one namespace. Make one with New, and end it with Close. It is safe for concurrent use.
 type Client struct {
 	requester
 	parts
 
-	ownsConn bool
-	opts     Options
-	inbox    *queue.Inbox
-	send     Publish // publishes within the interceptors; nil: there are none
+	opts  Options
+	inbox *transport.Inbox
+	send  Publish // publishes within the interceptors; nil: there are none
 
 	owners    owners
-	announced *queue.Subscription
+	announced *transport.Subscription
 	watching  sync.WaitGroup
 
 	mu     sync.Mutex
@@ -85,7 +84,7 @@ type (
 
 // requester sends requests to the owners of partitions.
 type requester struct {
-	conn         *queue.Conn
+	conn         *transport.Conn
 	ownerTimeout time.Duration // 0: until the context of the request ends
 	done         chan struct{} // closed by Close
 	groups       groups        // partitions by owner, for requests about several partitions
@@ -110,24 +109,22 @@ func (w *waiter) settle(a request.Answer) {
 // queue.ErrNoNamespace if no orchestrator has created the namespace yet. The caller closes nc, after Close.
 //
 // The NATS user needs the permissions to publish inputs and to subscribe to its inbox. Without the permission to read the state of the
-// INPUTS stream, a Client can start, send, cancel and purge, and wait for the results of its own starts; every other operation returns a
-// *queue.PermissionError.
+// INPUTS stream, a Client can start, send, cancel and purge, and wait for the results of its own starts; every other operation returns an
+// error that matches queue.ErrPermission.
 func New(ctx context.Context, nc *nats.Conn, o Options) (*Client, error) {
-	conn, err := queue.JoinToPublish(ctx, nc, queue.Options{Namespace: o.Namespace, Logger: o.Logger})
+	conn, err := transport.JoinToPublish(ctx, nc, transport.Options{Namespace: o.Namespace, Logger: o.Logger})
 	if err != nil {
 		return nil, fmt.Errorf("client: %w", err)
 	}
-	c, err := FromConn(conn, o)
+	c, err := newClient(conn, o)
 	if err != nil {
 		conn.Close()
-		return nil, err
 	}
-	c.ownsConn = true
-	return c, nil
+	return c, err
 }
 
-// FromConn returns a Client that uses an existing Conn; o.Namespace is ignored. The caller closes conn, after Close.
-func FromConn(conn *queue.Conn, o Options) (*Client, error) {
+// newClient returns a Client that owns conn. On an error conn remains open.
+func newClient(conn *transport.Conn, o Options) (*Client, error) {
 	ownerTimeout := o.OwnerTimeout
 	if o.OwnerTimeout == 0 {
 		o.OwnerTimeout = 2 * time.Second
@@ -188,9 +185,7 @@ func (c *Client) Close() {
 		c.announced.Stop()
 	}
 	c.inbox.Stop()
-	if c.ownsConn {
-		c.conn.Close()
-	}
+	c.conn.Close()
 }
 
 // newWaiter registers a waiter for an answer.
@@ -255,7 +250,7 @@ func (c *requester) requestWithin(ctx context.Context, ownerTimeout time.Duratio
 	var last error // error of the last attempt that ctx did not interrupt
 	for {
 		err := c.attempt(ctx, timeout, partition, q, r)
-		late := errors.Is(err, queue.ErrTimeout)
+		late := errors.Is(err, transport.ErrTimeout)
 		switch {
 		case !late && !errors.Is(err, ErrNoOwner):
 			return err

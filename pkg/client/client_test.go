@@ -14,8 +14,8 @@ import (
 	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/request"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 type order struct {
@@ -179,11 +179,11 @@ func TestInvalidIDsNamesAndSizesAreErrorsOfTheCall(t *testing.T) {
 	_, err2 := c.StartRaw(soon(t), "x y", "a", history.Payload{})
 	_, err3 := c.Describe(soon(t), "a,b")
 	_, err4 := c.AttachRaw("").Result(soon(t))
-	large := history.Payload{Type: history.TypeJSON, Data: []byte(strings.Repeat("1", queue.MaxPayload+1))}
+	large := history.Payload{Type: history.TypeJSON, Data: []byte(strings.Repeat("1", transport.MaxPayload+1))}
 	for i, k := range []struct{ err, want error }{
-		{err, pawl.ErrBadID}, {err2, queue.ErrBadName}, {err3, pawl.ErrBadID}, {err4, pawl.ErrBadID},
+		{err, pawl.ErrBadID}, {err2, transport.ErrBadName}, {err3, pawl.ErrBadID}, {err4, pawl.ErrBadID},
 		{c.Cancel(soon(t), "", ""), pawl.ErrBadID}, {Send(soon(t), c, approved, "ü", order{}), pawl.ErrBadID},
-		{c.SendRaw(soon(t), "x", "a", large), queue.ErrTooLarge},
+		{c.SendRaw(soon(t), "x", "a", large), transport.ErrTooLarge},
 	} {
 		if !errors.Is(k.err, k.want) {
 			t.Errorf("%d: %v, want %v", i, k.err, k.want)
@@ -432,7 +432,7 @@ func TestListOfAnOlderOwnerIsComplete(t *testing.T) {
 
 func TestMissingNamespaceIsNamed(t *testing.T) {
 	w, _ := startOwner(t, Options{})
-	if _, err := New(soon(t), w.conn.NATS(), Options{Namespace: "elsewhere"}); !errors.Is(err, queue.ErrNoNamespace) {
+	if _, err := New(soon(t), w.conn.NATS(), Options{Namespace: "elsewhere"}); !errors.Is(err, transport.ErrNoNamespace) {
 		t.Fatal(err)
 	}
 }

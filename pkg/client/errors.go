@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/pawlrun/pawl/internal/request"
-	"github.com/pawlrun/pawl/pkg/queue"
+	"github.com/pawlrun/pawl/internal/transport"
 )
 
 // Errors of operations; match them with errors.Is. The error of an instance that has ended is a *pawl.Failure or *pawl.Cancelled.
@@ -31,11 +31,11 @@ var (
 	ErrEnded = errors.New("client: instance has ended")
 	// ErrUnknown is matched by every error of Start, Send, SendOrStart, Cancel and Purge after which the message may have been accepted.
 	// After any other error it was not accepted, and never will be.
-	ErrUnknown = queue.ErrUnknown
+	ErrUnknown = transport.ErrUnknown
 	// ErrNoOwner is returned if no orchestrator owns the partition of the instance.
-	ErrNoOwner = queue.ErrNoOwner
+	ErrNoOwner = transport.ErrNoOwner
 	// ErrClosed is returned by every operation of a closed Client.
-	ErrClosed = queue.ErrClosed
+	ErrClosed = transport.ErrClosed
 )
 
 // EndedError reports that an instance has ended and what the caller waits for can no longer occur. Attach and Result return its result.

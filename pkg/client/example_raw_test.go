@@ -7,7 +7,6 @@ import (
 
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // text returns a JSON payload, which programs in other languages exchange and handles encode by default.
@@ -17,27 +16,6 @@ func text(v any) history.Payload {
 		log.Fatal(err)
 	}
 	return history.Payload{Type: history.TypeJSON, Data: data}
-}
-
-// A process that also runs a fleet shares its Conn with the client.
-func ExampleFromConn() {
-	nc, err := queue.Dial("nats://127.0.0.1:4222")
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer nc.Close()
-	conn, err := queue.Join(ctx, nc, queue.Options{Namespace: "shop"})
-	if err != nil {
-		log.Print(err)
-		return
-	}
-	defer conn.Close()
-	c, err := client.FromConn(conn, client.Options{By: "shop"})
-	if err != nil {
-		log.Print(err)
-		return
-	}
-	defer c.Close() // leaves conn open
 }
 
 // The policy, here from a flag or a form, is an option of Start.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/show"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // ErrNoImport is returned if an export cannot be imported: it is not an export, its history is invalid, or it exceeds a bound.
@@ -31,8 +31,8 @@ func (c *Client) Import(ctx context.Context, id string, export []byte, opts ...I
 		return Operated{}, fmt.Errorf("client: import of %s: %w", id, err)
 	}
 	p, err := m.Payload()
-	if err == nil && len(p.Data) > queue.MaxPayload {
-		err = fmt.Errorf("%w: %d bytes when it is compressed, at most %d are allowed", ErrNoImport, len(p.Data), queue.MaxPayload)
+	if err == nil && len(p.Data) > transport.MaxPayload {
+		err = fmt.Errorf("%w: %d bytes when it is compressed, at most %d are allowed", ErrNoImport, len(p.Data), transport.MaxPayload)
 	}
 	if err != nil {
 		return Operated{}, fmt.Errorf("client: import of %s: %w", id, err)

@@ -14,8 +14,8 @@ import (
 	"github.com/pawlrun/pawl/internal/limit"
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/request"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // Policy limits an action. The zero value limits nothing. Durations are rounded up to milliseconds.
@@ -182,7 +182,7 @@ func (c policies) registered(ctx context.Context, example string) (all []request
 // Errors: queue.ErrBadName for the level; a *history.PolicyError for an invalid policy; ErrNoOwner; queue.ErrTimeout, after which the
 // policy may have been set; setting it again is harmless.
 func (c policies) SetPolicy(ctx context.Context, level string, p Policy, opts ...PolicyOption) error {
-	err := queue.CheckLevel(level)
+	err := transport.CheckLevel(level)
 	if err == nil {
 		err = cmp.Or(p.Validate(), limit.CheckPolicy(level, p.stored()))
 	}
@@ -209,7 +209,7 @@ func (c policies) ResumeAction(ctx context.Context, name string, opts ...PolicyO
 // DeletePolicy deletes the policy that SetPolicy has set for the level, so that a declared policy or that of a less specific level is in
 // force again. Errors: those of SetPolicy, and ErrNotFound if no policy was set.
 func (c policies) DeletePolicy(ctx context.Context, level string, opts ...PolicyOption) error {
-	if err := queue.CheckLevel(level); err != nil {
+	if err := transport.CheckLevel(level); err != nil {
 		return fmt.Errorf("client: %w", err)
 	}
 	by, reason := c.attribution(opts)

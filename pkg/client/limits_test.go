@@ -12,8 +12,8 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/request"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // limits are the limits of the owner. They are set before the first request, and returned in small pages.
@@ -100,10 +100,10 @@ func TestPolicyIsSetListedAndDeletedAndAnInvalidPolicyIsNotSent(t *testing.T) {
 		t.Error(err)
 	}
 	for _, level := range []string{"charge-card", "", "action:a b"} {
-		if err := errors.Join(c.SetPolicy(soon(t), level, p), nil); !errors.Is(err, queue.ErrBadName) {
+		if err := errors.Join(c.SetPolicy(soon(t), level, p), nil); !errors.Is(err, transport.ErrBadName) {
 			t.Error(err)
 		}
-		if err := c.DeletePolicy(soon(t), level); !errors.Is(err, queue.ErrBadName) {
+		if err := c.DeletePolicy(soon(t), level); !errors.Is(err, transport.ErrBadName) {
 			t.Error(err)
 		}
 	}

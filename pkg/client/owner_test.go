@@ -14,8 +14,8 @@ import (
 	"github.com/pawlrun/pawl/internal/natstest"
 	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/internal/request"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -24,8 +24,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // calls finish.
 type owner struct {
 	t    *testing.T
-	conn *queue.Conn
-	subs []*queue.Subscription
+	conn *transport.Conn
+	subs []*transport.Subscription
 
 	mu              sync.Mutex
 	mute            bool // pushes no answers
@@ -51,7 +51,7 @@ type owner struct {
 func startOwner(t *testing.T, o Options) (*owner, *Client) {
 	t.Helper()
 	srv := natstest.Start(t)
-	conn, err := queue.Open(soon(t), natstest.Dial(t, srv.ClientURL()), queue.Options{Partitions: 4})
+	conn, err := transport.Open(soon(t), natstest.Dial(t, srv.ClientURL()), transport.Options{Partitions: 4})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func (w *owner) own(p int) {
 }
 
 // serve answers the requests to a partition.
-func (w *owner) serve(p int) *queue.Subscription {
+func (w *owner) serve(p int) *transport.Subscription {
 	s, err := request.Serve(w.conn, p, w.requested(p))
 	if err != nil {
 		w.t.Fatal(err)

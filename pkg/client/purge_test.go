@@ -10,8 +10,8 @@ import (
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/request"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // begin starts an instance with the n-th input, and ends it unless runs is set.
@@ -143,7 +143,7 @@ func TestAbandonedPurgeIsReportedAsPending(t *testing.T) {
 	defer cancel()
 	err := c.Purge(ctx, "a")
 	// The error depends on whether the server has processed the end of the subscription yet.
-	if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, ErrNoOwner) && !errors.Is(err, queue.ErrTimeout) || !errors.Is(err, ErrPurgePending) {
+	if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, ErrNoOwner) && !errors.Is(err, transport.ErrTimeout) || !errors.Is(err, ErrPurgePending) {
 		t.Fatal(err)
 	}
 	ended := make(chan error, 1)
@@ -151,7 +151,7 @@ func TestAbandonedPurgeIsReportedAsPending(t *testing.T) {
 	w.input(2)
 	c.Close()
 	// If the client is closed before the stream has acknowledged the purge, its effect is unknown.
-	if err := <-ended; !errors.Is(err, queue.ErrClosed) && (!errors.Is(err, ErrClosed) || !errors.Is(err, ErrPurgePending)) {
+	if err := <-ended; !errors.Is(err, transport.ErrClosed) && (!errors.Is(err, ErrClosed) || !errors.Is(err, ErrPurgePending)) {
 		t.Fatal(err)
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/request"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // QueryAnswer is the answer to a query, with the history on which it is based.
@@ -40,8 +40,8 @@ func Query[In, Out any](ctx context.Context, c *Client, q pawl.Query[In, Out], i
 // QueryRaw is Query for a query that is known by its name only.
 func (c *Client) QueryRaw(ctx context.Context, name, id string, p history.Payload) (QueryAnswer[history.Payload], error) {
 	var r request.QueryAnswer
-	if n := len(p.Data); n > queue.MaxPayload {
-		return QueryAnswer[history.Payload]{}, fmt.Errorf("client: query %s of %s: %w", name, id, tooLarge(n, queue.MaxPayload))
+	if n := len(p.Data); n > transport.MaxPayload {
+		return QueryAnswer[history.Payload]{}, fmt.Errorf("client: query %s of %s: %w", name, id, tooLarge(n, transport.MaxPayload))
 	}
 	err := c.requestInstance(ctx, id, &request.Query{Instance: id, Name: name, Payload: c.opts.Codec.Seal(nil, p)}, &r)
 	if err == nil {

@@ -9,9 +9,9 @@ import (
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/request"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pawlcodec"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // seal encodes the payloads of an input and stores large ones in the object store. The maximum size applies to the payload before
@@ -42,7 +42,7 @@ func (c *Client) seal(ctx context.Context, in *message.OutInput) error {
 }
 
 func tooLarge(n, most int) error {
-	return fmt.Errorf("%w: %w: %d bytes, at most %d are allowed", pawl.ErrTooLarge, queue.ErrTooLarge, n, most)
+	return fmt.Errorf("%w: %w: %d bytes, at most %d are allowed", pawl.ErrTooLarge, transport.ErrTooLarge, n, most)
 }
 
 // Timeout and backoff of writes to the object store.
@@ -53,7 +53,7 @@ const (
 
 // store writes an object, and retries until ctx ends while the object store is unavailable.
 func (c *Client) store(ctx context.Context, o pawlcodec.Object) error {
-	limit := queue.MaxStoring
+	limit := transport.MaxStoring
 	if _, ok := ctx.Deadline(); !ok {
 		limit = storeTimeout
 	}
@@ -61,7 +61,7 @@ func (c *Client) store(ctx context.Context, o pawlcodec.Object) error {
 	defer cancel()
 	for {
 		err := c.conn.PutObject(ctx, o)
-		if err == nil || errors.Is(err, queue.ErrTooLarge) || errors.Is(err, queue.ErrPermission) || errors.Is(err, queue.ErrStreamFull) {
+		if err == nil || errors.Is(err, transport.ErrTooLarge) || errors.Is(err, transport.ErrPermission) || errors.Is(err, transport.ErrStreamFull) {
 			return err
 		}
 		select {
@@ -75,7 +75,7 @@ func (c *Client) store(ctx context.Context, o pawlcodec.Object) error {
 // load returns a function that reads objects.
 func (c *Client) load(ctx context.Context) pawlcodec.Load {
 	return func(name string, size, _ int) ([]byte, error) {
-		return c.conn.GetObject(ctx, name, size, queue.FollowerLag, 0)
+		return c.conn.GetObject(ctx, name, size, transport.FollowerLag, 0)
 	}
 }
 

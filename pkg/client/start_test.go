@@ -9,8 +9,8 @@ import (
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/message"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 func TestSendOrStartIsOneMessage(t *testing.T) {
@@ -59,14 +59,14 @@ func TestStartRequestsAVersion(t *testing.T) {
 func TestOversizedStartFailsAtTheCall(t *testing.T) {
 	_, c := startOwner(t, Options{})
 	fulfil, approved := contract()
-	full := history.Payload{Type: history.TypeJSON, Data: []byte(strings.Repeat("1", queue.MaxPayload))}
+	full := history.Payload{Type: history.TypeJSON, Data: []byte(strings.Repeat("1", transport.MaxPayload))}
 	bad := pawl.NewEvent[order]("not good")
 	_, err := Start(soon(t), c, fulfil, "a", order{}, Version("v 1"))
 	_, err2 := SendOrStart(soon(t), c, fulfil, "a,b", order{}, approved, order{})
 	_, err3 := SendOrStart(soon(t), c, fulfil, "a", order{}, bad, order{})
 	_, err4 := c.SendOrStartRaw(soon(t), "x", "a", full, "y", full)
 	for i, k := range []struct{ err, want error }{
-		{err, queue.ErrBadName}, {err2, pawl.ErrBadID}, {err3, pawl.ErrBadName}, {err4, queue.ErrTooLarge},
+		{err, transport.ErrBadName}, {err2, pawl.ErrBadID}, {err3, pawl.ErrBadName}, {err4, transport.ErrTooLarge},
 	} {
 		if !errors.Is(k.err, k.want) {
 			t.Errorf("%d: %v, want %v", i, k.err, k.want)

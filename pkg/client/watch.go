@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/internal/message"
-	"github.com/pawlrun/pawl/pkg/queue"
+	"github.com/pawlrun/pawl/internal/transport"
 )
 
 // Change describes a change of an instance by one commit. It is only a reason to read the instance again: any member of the namespace can
@@ -30,7 +30,7 @@ type Change struct {
 }
 
 // watchEvery is the interval at which a watcher announces itself to the orchestrators.
-const watchEvery = queue.WatchTTL / 3
+const watchEvery = transport.WatchTTL / 3
 
 // Times after its first message for which a watcher may still miss changes, because that message is in transit: nearly always, and at
 // most.
@@ -84,7 +84,7 @@ func (c fleet) Watch(w Watcher) (stop func(), err error) {
 }
 
 // watchLoop announces the watcher periodically, and detects missed changes.
-func (c fleet) watchLoop(end, missed <-chan struct{}, changes *queue.Subscription, report func()) {
+func (c fleet) watchLoop(end, missed <-chan struct{}, changes *transport.Subscription, report func()) {
 	nc := c.client.conn.NATS()
 	reconnects, dropped := nc.Stats().Reconnects, 0
 	tick := time.NewTicker(watchEvery)

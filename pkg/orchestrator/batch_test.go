@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // keep receives events until the last one, and returns their number.
@@ -196,8 +196,8 @@ func TestBatchIsStartedOnASubjectOfOperators(t *testing.T) {
 	if _, err := s.operator().Describe(s.ctx(), "b"); !errors.Is(err, client.ErrNotFound) {
 		t.Errorf("a start on the subject of clients: %v", err)
 	}
-	for r, want := range map[queue.Role]bool{queue.RoleClient: false, queue.RoleOperator: true} {
-		p, _ := queue.PermissionsOf(s.ns, r, func(queue.Role) string { return "_INBOX" })
+	for r, want := range map[transport.Role]bool{transport.RoleClient: false, transport.RoleOperator: true} {
+		p, _ := transport.PermissionsOf(s.ns, r, func(transport.Role) string { return "_INBOX" })
 		has := false
 		for _, subject := range p.Publish {
 			has = has || subject == s.subject("to.*.operate.>")

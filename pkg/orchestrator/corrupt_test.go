@@ -11,8 +11,8 @@ import (
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/internal/request"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
-	"github.com/pawlrun/pawl/pkg/queue"
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
@@ -77,7 +77,7 @@ func TestInputOfANewerVersionIsListed(t *testing.T) {
 	s := newHarness(t)
 	s.orchestrate(orchestrator.Config{}, race.Do(waitPing))
 	m := nats.NewMsg(s.subject("to.v-1.event.ping"))
-	m.Header.Set(queue.HeaderVersion, "99")
+	m.Header.Set(transport.HeaderVersion, "99")
 	if _, err := s.nats.RequestMsgWithContext(s.ctx(), m); err != nil {
 		t.Fatal(err)
 	}

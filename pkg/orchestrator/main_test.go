@@ -23,9 +23,9 @@ import (
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/internal/store"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
-	"github.com/pawlrun/pawl/pkg/queue"
 	"github.com/pawlrun/pawl/pkg/worker"
 	"github.com/pawlrun/pawl/tests/stack"
 )
@@ -47,7 +47,7 @@ type harness struct {
 	t     testing.TB
 	nats  *nats.Conn
 	redis redis.UniversalClient
-	conn  *queue.Conn
+	conn  *transport.Conn
 	store *store.Store
 	space redisx.Space
 	ns    string
@@ -104,7 +104,7 @@ func open(s *harness) *harness {
 		}
 	})
 	var err error
-	if s.conn, err = queue.Open(s.ctx(), s.nats, queue.Options{Namespace: s.ns, Partitions: 8}); err != nil {
+	if s.conn, err = transport.Open(s.ctx(), s.nats, transport.Options{Namespace: s.ns, Partitions: 8}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.conn.Close)

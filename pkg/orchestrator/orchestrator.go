@@ -19,6 +19,7 @@ import (
 
 	"github.com/pawlrun/pawl/internal/core"
 	"github.com/pawlrun/pawl/internal/shard"
+	"github.com/pawlrun/pawl/internal/transport"
 
 	"github.com/nats-io/nats.go"
 	"github.com/prometheus/client_golang/prometheus"
@@ -41,7 +42,7 @@ import (
 
 // Defaults of Config.
 const (
-	DefaultNamespace         = queue.DefaultNamespace
+	DefaultNamespace         = transport.DefaultNamespace
 	DefaultReconcileInterval = 10 * time.Second
 	DefaultMaxClaims         = 10
 	DefaultParked            = 10_000
@@ -62,7 +63,8 @@ type Config struct {
 	ObjectsMaxBytes int64
 	Member          string // unique name of this process among the orchestrators; default host-pid-random
 
-	// ReplyPrefixes are the prefixes that reply subjects may have; default "_INBOX". See queue.Options.
+	// ReplyPrefixes are the prefixes that subjects of replies may have. The default is "_INBOX", which matches the inboxes of NATS,
+	// including those of a role ("_INBOX_client"). Replies are never sent to subjects of the server ("$") or of Pawl.
 	ReplyPrefixes []string
 
 	ReconcileInterval time.Duration // maximum time between reconciliations of an instance with outstanding activities; default 10 s
@@ -134,12 +136,12 @@ func New(cfg Config, orchestrations ...pawl.OrchestrationBinding) (*Orchestrator
 		return nil, errors.New("orchestrator: Config.NATS and Config.Redis are required")
 	}
 	cfg.setDefaults()
-	if cfg.Partitions < 1 || cfg.Partitions > queue.MaxPartitions || cfg.Replicas < 1 || cfg.MaxClaims < 1 || cfg.Parked < 1 ||
+	if cfg.Partitions < 1 || cfg.Partitions > transport.MaxPartitions || cfg.Replicas < 1 || cfg.MaxClaims < 1 || cfg.Parked < 1 ||
 		cfg.MaxClaims > math.MaxInt32 || cfg.ReconcileInterval < 0 || cfg.TurnLimit < 0 || cfg.OwnerTTL < 0 || cfg.InputsMaxBytes < 0 {
 		return nil, fmt.Errorf("orchestrator: a setting is out of range: partitions %d (1 to %d), replicas %d, max claims %d, parked %d, reconcile interval %v, turn limit %v, owner TTL %v, inputs max bytes %d",
-			cfg.Partitions, queue.MaxPartitions, cfg.Replicas, cfg.MaxClaims, cfg.Parked, cfg.ReconcileInterval, cfg.TurnLimit, cfg.OwnerTTL, cfg.InputsMaxBytes)
+			cfg.Partitions, transport.MaxPartitions, cfg.Replicas, cfg.MaxClaims, cfg.Parked, cfg.ReconcileInterval, cfg.TurnLimit, cfg.OwnerTTL, cfg.InputsMaxBytes)
 	}
-	if err := queue.CheckReplyPrefixes(cfg.ReplyPrefixes); err != nil {
+	if err := transport.CheckReplyPrefixes(cfg.ReplyPrefixes); err != nil {
 		return nil, fmt.Errorf("orchestrator: %w", err)
 	}
 	o := &Orchestrator{cfg: cfg, outage: outage.New(cfg.Logger)}
@@ -174,7 +176,7 @@ func (o *Orchestrator) list(partition int, where filter.Where, cursor string, li
 
 func (c *Config) setDefaults() {
 	c.Namespace = cmp.Or(c.Namespace, DefaultNamespace)
-	c.Partitions = cmp.Or(c.Partitions, queue.DefaultPartitions)
+	c.Partitions = cmp.Or(c.Partitions, transport.DefaultPartitions)
 	c.Replicas = cmp.Or(c.Replicas, 1)
 	c.ReconcileInterval = cmp.Or(c.ReconcileInterval, DefaultReconcileInterval)
 	c.MaxClaims = cmp.Or(c.MaxClaims, DefaultMaxClaims)
@@ -250,10 +252,10 @@ func (o *Orchestrator) open(ctx context.Context, cleanups *[]func()) (*shard.Pro
 	if err != nil {
 		return nil, nil, fmt.Errorf("orchestrator: %w", err)
 	}
-	conn, err := queue.Open(ctx, o.cfg.NATS, queue.Options{
+	conn, err := transport.Open(ctx, o.cfg.NATS, transport.Options{
 		Namespace: o.cfg.Namespace, Partitions: o.cfg.Partitions, Replicas: o.cfg.Replicas, InputsMaxBytes: o.cfg.InputsMaxBytes,
 		ObjectsMaxBytes: o.cfg.ObjectsMaxBytes,
-		ReplyPrefixes:   o.cfg.ReplyPrefixes, Local: o.cfg.Local, Logger: o.cfg.Logger, Outage: o.outage,
+		ReplyPrefixes:   o.cfg.ReplyPrefixes, Local: (*transport.Local)(o.cfg.Local), Logger: o.cfg.Logger, Outage: o.outage,
 	})
 	if err != nil {
 		return nil, nil, err

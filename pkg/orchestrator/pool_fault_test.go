@@ -11,12 +11,12 @@ import (
 	"github.com/pawlrun/pawl/internal/partition"
 	"github.com/pawlrun/pawl/internal/pool"
 	"github.com/pawlrun/pawl/internal/replay"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/internal/turn"
 	"github.com/pawlrun/pawl/pawlcodec"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
-	"github.com/pawlrun/pawl/pkg/queue"
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
@@ -71,7 +71,7 @@ func TestLargePayloadsOfATurnElsewhereAreObjects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	large := strings.Repeat("x", queue.MaxPayload+1)
+	large := strings.Repeat("x", transport.MaxPayload+1)
 	wrap := func(ctx *pawl.Context, in string) (string, error) {
 		packed, err := pack.Call(ctx, in+"i")
 		if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/pawlrun/pawl/internal/message"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
-	"github.com/pawlrun/pawl/pkg/queue"
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
@@ -145,7 +145,7 @@ func TestWorkerThatRecreatesTheTasksStreamDoesNotHideTheLoss(t *testing.T) {
 	}
 	defer p.Stop()
 	p.Request(n)
-	var got []*queue.Delivery
+	var got []*transport.Delivery
 	deadline := time.After(time.Minute)
 	for len(got) < n {
 		select {

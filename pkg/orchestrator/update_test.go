@@ -14,10 +14,10 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/request"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 type sum struct{ Total, Updates int }
@@ -181,12 +181,12 @@ func TestUpdateOfAnyNATSClientIsAnsweredInJSON(t *testing.T) {
 	send := func(body, id, deadline string) string {
 		m := nats.NewMsg(s.subject("to.u-3.update.plus"))
 		m.Data = []byte(body)
-		m.Header.Set(queue.HeaderReply, inbox)
+		m.Header.Set(transport.HeaderReply, inbox)
 		if id != "" {
-			m.Header.Set(queue.HeaderID, id)
+			m.Header.Set(transport.HeaderID, id)
 		}
 		if deadline != "" {
-			m.Header.Set(queue.HeaderDeadline, deadline)
+			m.Header.Set(transport.HeaderDeadline, deadline)
 		}
 		if _, err := s.nats.RequestMsgWithContext(s.ctx(), m); err != nil { // the PubAck
 			t.Fatal(err)

@@ -9,8 +9,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // BenchmarkActivities measures the throughput of a worker on a full queue: claim, handler, ack, doorbell. Leases and tasks are created
@@ -45,14 +45,14 @@ func BenchmarkActivities(b *testing.B) {
 }
 
 // scheduleAll creates the leases of n activities in few round trips.
-func (o *owner) scheduleAll(n int) []queue.Task {
+func (o *owner) scheduleAll(n int) []transport.Task {
 	o.Helper()
-	tasks := make([]queue.Task, n)
+	tasks := make([]transport.Task, n)
 	for from := 0; from < n; from += 1000 {
 		_, err := o.rdb.Pipelined(context.Background(), func(p redis.Pipeliner) error {
 			for i := from; i < min(from+1000, n); i++ {
 				id := uint64(i + 1)
-				t := queue.Task{
+				t := transport.Task{
 					Instance: "bench-" + strconv.Itoa(i%500), Execution: 1, Activity: id,
 					Name: "nop", Queue: "nop", Attempt: 1, Payload: history.Payload{}, Origin: history.Position{Seq: 1, Time: 1},
 				}

@@ -17,6 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pawlcodec"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
@@ -59,7 +60,8 @@ type Config struct {
 	// dots, spaces or wildcards. Default: host name, process id and random characters.
 	Name string
 
-	// ReplyPrefixes lists the allowed prefixes of reply subjects; default "_INBOX". See queue.Options.
+	// ReplyPrefixes are the prefixes that subjects of replies may have. The default is "_INBOX", which matches the inboxes of NATS,
+	// including those of a role ("_INBOX_client"). Replies are never sent to subjects of the server ("$") or of Pawl.
 	ReplyPrefixes []string
 
 	// Interceptors wrap every activity; the first is the outermost. See Interceptor.
@@ -80,7 +82,7 @@ type Config struct {
 const minLeaseTTL = 100 * time.Millisecond
 
 func (c Config) withDefaults() Config {
-	c.Namespace = cmp.Or(c.Namespace, queue.DefaultNamespace)
+	c.Namespace = cmp.Or(c.Namespace, transport.DefaultNamespace)
 	c.LeaseTTL = cmp.Or(c.LeaseTTL, 10*time.Second)
 	c.Concurrency = cmp.Or(c.Concurrency, 64)
 	c.Drain = cmp.Or(c.Drain, 30*time.Second)

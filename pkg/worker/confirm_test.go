@@ -8,12 +8,12 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/internal/message"
-	"github.com/pawlrun/pawl/pkg/queue"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
 // startClaimed returns an owner, and a worker that has claimed the task and runs it until b.release is closed.
-func startClaimed(t *testing.T) (o *owner, b *blocking, w *worker.Worker, task queue.Task, lease map[string]string) {
+func startClaimed(t *testing.T) (o *owner, b *blocking, w *worker.Worker, task transport.Task, lease map[string]string) {
 	t.Helper()
 	o, b = newOwner(t), newBlocking()
 	cfg := o.config()
@@ -25,13 +25,13 @@ func startClaimed(t *testing.T) (o *owner, b *blocking, w *worker.Worker, task q
 }
 
 // queryClaim sends a worker a query about a claim, as an owner does after a rollback.
-func (o *owner) queryClaim(worker string, t queue.Task, token string) {
+func (o *owner) queryClaim(worker string, t transport.Task, token string) {
 	o.Helper()
 	o.must(o.conn.SendHints(worker, []message.Hint{{Instance: t.Instance, Execution: t.Execution, Activity: t.Activity, Effect: t.Effect, Token: token}}))
 }
 
 // claimed waits until a task is claimed, and returns its lease.
-func (o *owner) claimed(t queue.Task) map[string]string {
+func (o *owner) claimed(t transport.Task) map[string]string {
 	o.Helper()
 	var l map[string]string
 	o.until("a claim", func() bool { l = o.lease(t); return l["t"] != "" })
@@ -39,7 +39,7 @@ func (o *owner) claimed(t queue.Task) map[string]string {
 }
 
 // rollBack restores the fields of the lease, and deletes the inbox, as if Redis had lost the writes.
-func (o *owner) rollBack(t queue.Task, was map[string]string) {
+func (o *owner) rollBack(t transport.Task, was map[string]string) {
 	o.Helper()
 	ctx := context.Background()
 	o.must(o.rdb.Del(ctx, o.part(t).Inbox(t.Instance), o.leaseKey(t)).Err())
@@ -71,7 +71,7 @@ func TestUnknownClaimOfThisProcessIsReleased(t *testing.T) {
 	process, _, _ := strings.Cut(lease["t"], "-")
 
 	stray, foreign := o.schedule("block", "block", nothing), o.schedule("block", "block", nothing)
-	held := func(task queue.Task, token string) {
+	held := func(task transport.Task, token string) {
 		was := maps.Clone(lease)
 		was["e"], was["t"] = task.Effect, token
 		o.rollBack(task, was)

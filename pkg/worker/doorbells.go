@@ -5,15 +5,15 @@ import (
 
 	"github.com/pawlrun/pawl/internal/failpoint"
 	"github.com/pawlrun/pawl/internal/message"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/lease"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // doorbellSender sends doorbells for inboxes that were empty. Pending doorbells of one partition are sent as one message, without delay.
 // If a doorbell is lost, the owner finds the completion after at most two seconds.
 type doorbellSender struct {
-	conn *queue.Conn
+	conn *transport.Conn
 	wake chan struct{}
 	quit chan struct{}
 	done chan struct{}
@@ -22,7 +22,7 @@ type doorbellSender struct {
 	pending map[int][]message.Doorbell // by partition
 }
 
-func newDoorbellSender(conn *queue.Conn) *doorbellSender {
+func newDoorbellSender(conn *transport.Conn) *doorbellSender {
 	s := &doorbellSender{
 		conn: conn, wake: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{}),
 		pending: make(map[int][]message.Doorbell),

@@ -15,9 +15,9 @@ import (
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/request"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/lease"
-	"github.com/pawlrun/pawl/pkg/queue"
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
@@ -73,7 +73,7 @@ func (d *uncancellable) do(name string) pawl.ActivityBinding {
 }
 
 // revoke deletes a lease as the commit of a cancellation does, and sends the worker a hint.
-func (o *owner) revoke(w *worker.Worker, t queue.Task) {
+func (o *owner) revoke(w *worker.Worker, t transport.Task) {
 	o.Helper()
 	o.must(o.rdb.Del(context.Background(), o.leaseKey(t)).Err())
 	o.must(o.conn.SendHints(w.Name(), []message.Hint{{
@@ -82,13 +82,13 @@ func (o *owner) revoke(w *worker.Worker, t queue.Task) {
 }
 
 // createInstance creates the record of the task's instance, which reports require.
-func (o *owner) createInstance(t queue.Task) {
+func (o *owner) createInstance(t transport.Task) {
 	o.Helper()
 	o.must(o.rdb.HSet(context.Background(), o.part(t).Instance(t.Instance), "status", "running", "execution", "1").Err())
 }
 
 // reported waits for the report about an activity, and returns it.
-func (o *owner) reported(t queue.Task) lease.Report {
+func (o *owner) reported(t transport.Task) lease.Report {
 	o.Helper()
 	var r lease.Report
 	o.until("a report", func() bool {

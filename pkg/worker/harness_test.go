@@ -17,9 +17,9 @@ import (
 	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/lease"
-	"github.com/pawlrun/pawl/pkg/queue"
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
@@ -33,7 +33,7 @@ type owner struct {
 	redis *redistest.Server
 	rdb   redis.UniversalClient
 	url   string
-	conn  *queue.Conn
+	conn  *transport.Conn
 	space redisx.Space
 	ns    string
 	next  atomic.Uint64
@@ -44,7 +44,7 @@ func newOwner(t testing.TB, redisArgs ...string) *owner {
 	o := &owner{TB: t, redis: redistest.Start(t, redisArgs...), ns: redistest.Namespace()}
 	o.rdb, o.url, o.space = o.redis.Client(t), natstest.Start(t).ClientURL(), redisx.NewSpace(o.ns)
 	var err error
-	o.conn, err = queue.Open(context.Background(), o.dial(), queue.Options{Namespace: o.ns, Partitions: partitions, AckWait: 2 * time.Second})
+	o.conn, err = transport.Open(context.Background(), o.dial(), transport.Options{Namespace: o.ns, Partitions: partitions, AckWait: 2 * time.Second})
 	o.must(err)
 	t.Cleanup(o.conn.Close)
 	return o
@@ -87,10 +87,10 @@ func (o *owner) start(cfg worker.Config, a ...pawl.ActivityBinding) *worker.Work
 }
 
 // schedule creates a lease as the commit of a turn does, and returns its task, which is not published yet.
-func (o *owner) schedule(name, queueName string, in history.Payload) queue.Task {
+func (o *owner) schedule(name, queueName string, in history.Payload) transport.Task {
 	o.Helper()
 	n := o.next.Add(1)
-	t := queue.Task{
+	t := transport.Task{
 		Instance: "order-" + strconv.FormatUint(n%7, 10), Execution: 1, Activity: n,
 		Name: name, Queue: queueName, Attempt: 1, Payload: in, Origin: history.Position{Seq: 1, Time: 1},
 	}
@@ -99,20 +99,20 @@ func (o *owner) schedule(name, queueName string, in history.Payload) queue.Task 
 	return t
 }
 
-func (o *owner) ref(t queue.Task) lease.Ref {
+func (o *owner) ref(t transport.Task) lease.Ref {
 	return lease.Ref{
-		Part: queue.PartitionOf(t.Instance, partitions), Instance: t.Instance,
+		Part: transport.PartitionOf(t.Instance, partitions), Instance: t.Instance,
 		Execution: t.Execution, Activity: t.Activity, Effect: t.Effect,
 	}
 }
 
-func (o *owner) part(t queue.Task) redisx.Part { return o.space.Part(o.ref(t).Part) }
+func (o *owner) part(t transport.Task) redisx.Part { return o.space.Part(o.ref(t).Part) }
 
-func (o *owner) leaseKey(t queue.Task) string {
+func (o *owner) leaseKey(t transport.Task) string {
 	return o.part(t).Lease(t.Instance, t.Execution, t.Activity)
 }
 
-func (o *owner) publish(t queue.Task) {
+func (o *owner) publish(t transport.Task) {
 	o.Helper()
 	ch := make(chan error, 1)
 	o.conn.PublishTask(t, func(err error) { ch <- err })
@@ -120,14 +120,14 @@ func (o *owner) publish(t queue.Task) {
 }
 
 // send schedules and publishes a task.
-func (o *owner) send(name string, in history.Payload) queue.Task {
+func (o *owner) send(name string, in history.Payload) transport.Task {
 	o.Helper()
 	t := o.schedule(name, name, in)
 	o.publish(t)
 	return t
 }
 
-func (o *owner) lease(t queue.Task) map[string]string {
+func (o *owner) lease(t transport.Task) map[string]string {
 	o.Helper()
 	m, err := o.rdb.HGetAll(context.Background(), o.leaseKey(t)).Result()
 	o.must(err)
@@ -135,7 +135,7 @@ func (o *owner) lease(t queue.Task) map[string]string {
 }
 
 // inbox returns the completions of one activity in the inbox of its instance.
-func (o *owner) inbox(t queue.Task) []history.Event {
+func (o *owner) inbox(t transport.Task) []history.Event {
 	o.Helper()
 	raw, err := o.rdb.LRange(context.Background(), o.part(t).Inbox(t.Instance), 0, -1).Result()
 	o.must(err)
@@ -167,7 +167,7 @@ func (o *owner) until(what string, ok func() bool) {
 }
 
 // completed waits for the completion of an activity, and checks that there is only one and that it is not a failure.
-func (o *owner) completed(t queue.Task) *history.ActivityCompleted {
+func (o *owner) completed(t transport.Task) *history.ActivityCompleted {
 	o.Helper()
 	c, ok := o.end(t).(*history.ActivityCompleted)
 	if !ok {
@@ -176,7 +176,7 @@ func (o *owner) completed(t queue.Task) *history.ActivityCompleted {
 	return c
 }
 
-func (o *owner) failed(t queue.Task) *history.ActivityFailed {
+func (o *owner) failed(t transport.Task) *history.ActivityFailed {
 	o.Helper()
 	f, ok := o.end(t).(*history.ActivityFailed)
 	if !ok {
@@ -185,7 +185,7 @@ func (o *owner) failed(t queue.Task) *history.ActivityFailed {
 	return f
 }
 
-func (o *owner) end(t queue.Task) history.Event {
+func (o *owner) end(t transport.Task) history.Event {
 	o.Helper()
 	var in []history.Event
 	o.until("completion of "+t.Name, func() bool { in = o.inbox(t); return len(in) > 0 })

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/internal/failpoint"
-	"github.com/pawlrun/pawl/pkg/queue"
+	"github.com/pawlrun/pawl/internal/transport"
 )
 
 // otherWorkerDelay is the redelivery delay of a task that this worker cannot run, because it has no handler for the activity or no key
@@ -19,7 +19,7 @@ const otherWorkerDelay = 2 * time.Second
 type intake struct {
 	w      *Worker
 	name   string
-	puller *queue.Puller
+	puller *transport.Puller
 	ctx    context.Context //nolint:containedctx // ends with stop
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
@@ -76,7 +76,7 @@ func (q *intake) run() {
 	}
 }
 
-func (q *intake) take(d *queue.Delivery) {
+func (q *intake) take(d *transport.Delivery) {
 	failpoint.Here("worker.delivered")
 	a, ok := q.w.registry.Activity(d.Task.Name)
 	if !ok {
@@ -99,7 +99,7 @@ func (q *intake) take(d *queue.Delivery) {
 }
 
 // returnTask returns a task to the queue because its lease cannot be claimed from here at present.
-func (q *intake) returnTask(d *queue.Delivery) {
+func (q *intake) returnTask(d *transport.Delivery) {
 	d.Return()
 	q.w.count.unclaimed.Inc()
 	q.returned.Add(1)
@@ -118,7 +118,7 @@ func (q *intake) nextAfterBackoff() {
 }
 
 // returnUnregistered leaves a task to other workers because this worker has no handler for its activity.
-func (q *intake) returnUnregistered(d *queue.Delivery) {
+func (q *intake) returnUnregistered(d *transport.Delivery) {
 	q.leaveToOthers(d)
 	if q.w.tasks.firstUnregistered(d.Task.Name) {
 		q.w.log.Warn("no handler registered for activity, task returned", "activity", d.Task.Name, "queue", q.name, "instance", d.Task.Instance)
@@ -126,7 +126,7 @@ func (q *intake) returnUnregistered(d *queue.Delivery) {
 }
 
 // returnSealed leaves a task to other workers because its input is encrypted with a key that this worker does not have.
-func (q *intake) returnSealed(d *queue.Delivery, err error) {
+func (q *intake) returnSealed(d *transport.Delivery, err error) {
 	q.leaveToOthers(d)
 	if q.w.tasks.firstUnregistered(err.Error()) {
 		q.w.log.Warn("input not decrypted, task returned", "activity", d.Task.Name, "queue", q.name, "instance", d.Task.Instance, "error", err)
@@ -134,7 +134,7 @@ func (q *intake) returnSealed(d *queue.Delivery, err error) {
 }
 
 // leaveToOthers returns a task that this worker cannot run, with a delay, and frees its slot.
-func (q *intake) leaveToOthers(d *queue.Delivery) {
+func (q *intake) leaveToOthers(d *transport.Delivery) {
 	d.NakAfter(otherWorkerDelay)
 	q.freeSlot()
 	q.puller.Next()

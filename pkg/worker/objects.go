@@ -5,10 +5,10 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/internal/outage"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pawlcodec"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // Large inputs and results are stored as objects: see decision 81. An input is read after the claim; a result is written before its ack.
@@ -34,7 +34,7 @@ func (t *task) input(ctx context.Context) (p history.Payload, release func(), er
 	release = func() { t.w.tasks.large.Release(weight) }
 	for wait := minBackoff; ; wait = min(2*wait, maxBackoff) {
 		p, err = t.w.cfg.Codec.OpenWith(func(name string, size, _ int) ([]byte, error) {
-			return t.w.conn.GetObject(ctx, name, size, queue.FollowerLag, 0)
+			return t.w.conn.GetObject(ctx, name, size, transport.FollowerLag, 0)
 		}, t.task.Payload)
 		if !pawlcodec.Unavailable(err) {
 			return p, release, err
@@ -48,11 +48,11 @@ func (t *task) input(ctx context.Context) (p history.Payload, release func(), er
 	}
 }
 
-// store writes the object of a result, and retries for as long as the worker holds the lease, but at most for queue.MaxStoring. The task
+// store writes the object of a result, and retries for as long as the worker holds the lease, but at most for transport.MaxStoring. The task
 // keeps its slot until then.
 func (t *task) store(o pawlcodec.Object) bool {
 	o.Owners = []string{t.task.Instance}
-	until := time.Now().Add(queue.MaxStoring)
+	until := time.Now().Add(transport.MaxStoring)
 	for wait := minBackoff; ; wait = min(2*wait, maxBackoff) {
 		ctx, stop := context.WithTimeout(context.Background(), objectTimeout) // not cancelled by Stop: results that were returned are still acked
 		err := t.w.conn.PutObject(ctx, o)

@@ -10,8 +10,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pawlcodec"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // Without the slot, a worker would accumulate the results of further activities while the object store is unavailable.
@@ -22,7 +22,7 @@ func TestLargeResultKeepsItsSlotUntilItIsStored(t *testing.T) {
 	codec, err := pawlcodec.New(pawlcodec.Options{Store: true})
 	o.must(err)
 	stored := func() (n int) {
-		o.must(o.conn.Objects(t.Context(), 0, func(page []queue.StoredObject) error {
+		o.must(o.conn.Objects(t.Context(), 0, func(page []transport.StoredObject) error {
 			n += len(page)
 			return nil
 		}))
@@ -38,7 +38,7 @@ func TestLargeResultKeepsItsSlotUntilItIsStored(t *testing.T) {
 		}
 		return strings.Repeat("0123456789abcdef", 8<<10), nil
 	}))
-	sent := make([]queue.Task, tasks)
+	sent := make([]transport.Task, tasks)
 	for i := range sent {
 		sent[i] = o.send("large", nothing)
 	}

@@ -5,13 +5,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // causeWithoutHint changes the store, deletes the lease of a running activity without a hint, and returns the cause of its cancellation.
-func causeWithoutHint(t *testing.T, change func(o *owner, task queue.Task)) string {
+func causeWithoutHint(t *testing.T, change func(o *owner, task transport.Task)) string {
 	o := newOwner(t)
 	b, cfg := newBlocking(), o.config()
 	cfg.LeaseTTL = time.Second
@@ -23,7 +23,7 @@ func causeWithoutHint(t *testing.T, change func(o *owner, task queue.Task)) stri
 	return o.cancelCause(b).Error()
 }
 
-func (o *owner) append(t queue.Task, events ...history.Event) {
+func (o *owner) append(t transport.Task, events ...history.Event) {
 	o.Helper()
 	var all []any
 	for _, e := range events {
@@ -35,14 +35,14 @@ func (o *owner) append(t queue.Task, events ...history.Event) {
 }
 
 func TestLeaseOfAPurgedInstanceEndsWithThatReason(t *testing.T) {
-	got := causeWithoutHint(t, func(*owner, queue.Task) {})
+	got := causeWithoutHint(t, func(*owner, transport.Task) {})
 	if got != "cancelled: purged: the instance does not exist" {
 		t.Error(got)
 	}
 }
 
 func TestLeaseOfAnEarlierExecutionEndsAsContinuedAsNew(t *testing.T) {
-	got := causeWithoutHint(t, func(o *owner, task queue.Task) {
+	got := causeWithoutHint(t, func(o *owner, task transport.Task) {
 		o.must(o.rdb.HSet(context.Background(), o.part(task).Instance(task.Instance), "execution", "3").Err())
 	})
 	if got != "cancelled: continued-as-new" {
@@ -51,7 +51,7 @@ func TestLeaseOfAnEarlierExecutionEndsAsContinuedAsNew(t *testing.T) {
 }
 
 func TestReasonIsFoundAmongTenThousandCancellationsOfOneTurn(t *testing.T) {
-	got := causeWithoutHint(t, func(o *owner, task queue.Task) {
+	got := causeWithoutHint(t, func(o *owner, task transport.Task) {
 		o.append(task, &history.ActivityCancelRequested{Scheduled: task.Activity, Reason: cancel.ScopeEnded, Text: "enough"})
 		others := make([]history.Event, 9999)
 		for i := range others {
@@ -66,13 +66,13 @@ func TestReasonIsFoundAmongTenThousandCancellationsOfOneTurn(t *testing.T) {
 }
 
 func TestMissingLeaseWithoutAReasonIsLost(t *testing.T) {
-	got := causeWithoutHint(t, func(o *owner, task queue.Task) {
+	got := causeWithoutHint(t, func(o *owner, task transport.Task) {
 		o.append(task, &history.ActivityCancelRequested{Scheduled: task.Activity + 1, Reason: cancel.Requested})
 	})
 	if got != "cancelled: lease-lost: the lease is gone; history gives no reason" {
 		t.Error(got)
 	}
-	got = causeWithoutHint(t, func(o *owner, task queue.Task) { // Redis has lost the turn, and it has not been repeated
+	got = causeWithoutHint(t, func(o *owner, task transport.Task) { // Redis has lost the turn, and it has not been repeated
 		o.must(o.rdb.HSet(context.Background(), o.part(task).Instance(task.Instance), "execution", "1").Err())
 	})
 	if got != "cancelled: lease-lost: the lease is gone; history gives no reason" {

@@ -10,9 +10,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/queue"
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
@@ -192,7 +192,7 @@ func TestConcurrentStartAndStop(t *testing.T) {
 	o := newOwner(t)
 	cfg := o.config()
 	do := pawl.NewActivity[pawl.None, string]("quick").Do(func(context.Context, pawl.None) (string, error) { return "", nil })
-	var tasks []queue.Task
+	var tasks []transport.Task
 	for range 20 {
 		cfg.Name = ""
 		w := o.worker(cfg, do, newBlocking().do("other"))

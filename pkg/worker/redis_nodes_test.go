@@ -12,7 +12,7 @@ import (
 	"github.com/pawlrun/pawl/internal/natstest"
 	"github.com/pawlrun/pawl/internal/netfault"
 	"github.com/pawlrun/pawl/internal/redistest"
-	"github.com/pawlrun/pawl/pkg/queue"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
@@ -106,7 +106,7 @@ func TestWorkerWhoseClaimsFailRequestsFewTasks(t *testing.T) {
 	cfg.Metrics = reg
 	o.start(cfg, b.do("block"))
 	o.completed(o.send("block", nothing))
-	tasks := make([]queue.Task, 50)
+	tasks := make([]transport.Task, 50)
 	for i := range tasks {
 		tasks[i] = o.schedule("block", "block", nothing)
 	}
@@ -163,7 +163,7 @@ func TestWorkerContinuesWithTheNodesThatAnswer(t *testing.T) {
 	o.rdb = split(other.Addr)
 	cfg.Redis = split(proxy.Addr())
 	o.start(cfg, b.do("block"))
-	var here, there []queue.Task
+	var here, there []transport.Task
 	for len(here) < 30 || len(there) < 10 {
 		if task := o.schedule("block", "block", nothing); o.ref(task).Part == 0 {
 			there = append(there, task)

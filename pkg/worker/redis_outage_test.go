@@ -8,8 +8,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/pawlrun/pawl/internal/request"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/cancel"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // The proportions are those of a TTL of 10 s and a Redis that is unavailable for 5 s or 30 s.
@@ -40,9 +40,9 @@ func outages(t *testing.T, f func(t *testing.T, o *owner, unavailable func(time.
 }
 
 // severalRun starts activities and waits until their leases have been renewed.
-func (o *owner) severalRun(t *testing.T, b *blocking, reg *prometheus.Registry) []queue.Task {
+func (o *owner) severalRun(t *testing.T, b *blocking, reg *prometheus.Registry) []transport.Task {
 	t.Helper()
-	tasks := make([]queue.Task, 5)
+	tasks := make([]transport.Task, 5)
 	for i := range tasks {
 		tasks[i] = o.send("block", nothing)
 	}

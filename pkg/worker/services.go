@@ -11,8 +11,8 @@ import (
 	"github.com/pawlrun/pawl/internal/promx"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/internal/request"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/lease"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // ackWait is the time after which NATS redelivers a message that was not acked because its worker was killed, stopped or disconnected. It
@@ -22,16 +22,16 @@ const ackWait = 2 * claimTimeout
 // services are the connections and goroutines of a started worker. See close for the order in which they end.
 type services struct {
 	runner            *redisx.Runner
-	conn              *queue.Conn
+	conn              *transport.Conn
 	unregisterMetrics func() // metrics of conn
 	leases            *lease.Leases
 	keeper            *lease.Keeper
 	nodes             *redisNodes
 	doorbells         *doorbellSender
 	reports           *reporter
-	hints             *queue.Subscription
-	requests          *queue.Subscription // status requests of pawl workers
-	drains            *queue.Subscription // drain requests of operators
+	hints             *transport.Subscription
+	requests          *transport.Subscription // status requests of pawl workers
+	drains            *transport.Subscription // drain requests of operators
 	queues            []*intake
 	stopReporter      func() // ends the outage reporter
 }
@@ -85,15 +85,15 @@ func (w *Worker) open(ctx context.Context) error {
 }
 
 // join opens the namespace. If it does not exist yet, join waits until an orchestrator has created it.
-func (w *Worker) join(ctx context.Context) (*queue.Conn, error) {
+func (w *Worker) join(ctx context.Context) (*transport.Conn, error) {
 	tick := time.NewTicker(250 * time.Millisecond)
 	defer tick.Stop()
 	for logged := false; ; logged = true {
-		conn, err := queue.Join(ctx, w.cfg.NATS, queue.Options{
+		conn, err := transport.Join(ctx, w.cfg.NATS, transport.Options{
 			Namespace: w.cfg.Namespace, Partitions: w.cfg.Partitions, AckWait: min(w.cfg.LeaseTTL, ackWait), ReplyPrefixes: w.cfg.ReplyPrefixes,
-			Local: w.cfg.Local, Logger: w.cfg.Logger, Outage: w.outage,
+			Local: (*transport.Local)(w.cfg.Local), Logger: w.cfg.Logger, Outage: w.outage,
 		})
-		if err == nil || !errors.Is(err, queue.ErrNoNamespace) {
+		if err == nil || !errors.Is(err, transport.ErrNoNamespace) {
 			return conn, err
 		}
 		if !logged {
@@ -136,7 +136,7 @@ func (w *Worker) checkPartitions(ctx context.Context, space redisx.Space) error 
 
 // close ends the services that have been started. Subscriptions end before the objects that their handlers use.
 func (w *Worker) close() {
-	for _, s := range []*queue.Subscription{w.requests, w.drains} {
+	for _, s := range []*transport.Subscription{w.requests, w.drains} {
 		if s != nil {
 			s.Stop()
 		}

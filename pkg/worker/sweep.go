@@ -1,8 +1,8 @@
 package worker
 
 import (
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/lease"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // A sweep starts after sweepAfter consecutive claims that were answered GONE. Its first batch has sweepMin tasks, and each next one twice
@@ -68,9 +68,9 @@ func (q *intake) sweep() {
 
 // settle acks the tasks whose leases are gone and returns the others to the queue. It reports whether one of them is, or may be,
 // required.
-func (q *intake) settle(tasks []*queue.Delivery) (required bool) {
+func (q *intake) settle(tasks []*transport.Delivery) (required bool) {
 	type batch struct {
-		tasks []*queue.Delivery
+		tasks []*transport.Delivery
 		refs  []lease.Ref
 		out   []lease.Outcome
 		err   error

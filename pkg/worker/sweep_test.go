@@ -11,14 +11,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/lease"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 func itoa(n uint64) string { return strconv.FormatUint(n, 10) }
 
 // publishAll publishes tasks concurrently, as an owner does.
-func (o *owner) publishAll(tasks ...queue.Task) {
+func (o *owner) publishAll(tasks ...transport.Task) {
 	o.Helper()
 	acked := make(chan error, len(tasks))
 	for _, t := range tasks {
@@ -30,12 +30,12 @@ func (o *owner) publishAll(tasks ...queue.Task) {
 }
 
 // cancelledTasks returns tasks without leases.
-func (o *owner) cancelledTasks(name string, n int) []queue.Task {
+func (o *owner) cancelledTasks(name string, n int) []transport.Task {
 	o.Helper()
-	tasks := make([]queue.Task, n)
+	tasks := make([]transport.Task, n)
 	for i := range tasks {
 		id := o.next.Add(1)
-		tasks[i] = queue.Task{
+		tasks[i] = transport.Task{
 			Instance: "order-" + strconv.Itoa(i%100), Execution: 1, Activity: id, Name: name, Queue: name, Attempt: 1,
 		}
 		tasks[i].Effect = tasks[i].ContentID()
@@ -99,7 +99,7 @@ func TestSweepClaimsNothingAndReturnsRequiredTasks(t *testing.T) {
 	cfg := o.config()
 	cfg.Concurrency, cfg.Metrics, cfg.Name = 1, reg, "busy"
 	tasks := o.cancelledTasks("block", 500)
-	var live []queue.Task
+	var live []transport.Task
 	for range 40 {
 		live = append(live, o.schedule("block", "block", nothing))
 	}

@@ -16,10 +16,10 @@ import (
 	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/failpoint"
 	"github.com/pawlrun/pawl/internal/promx"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/lease"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // task is one delivery, from its claim to its completion. It is used by one goroutine at a time, in this order:
@@ -35,8 +35,8 @@ type task struct {
 	from     *intake
 	activity author.Activity
 	count    *activityMetrics
-	task     queue.Task
-	message  *queue.Delivery // nil for a task from an orchestrator of this process
+	task     transport.Task
+	message  *transport.Delivery // nil for a task from an orchestrator of this process
 	ref      lease.Ref
 	token    string
 	since    time.Time // time before the claim was first sent; constant
@@ -80,7 +80,7 @@ const (
 	holding                        // the lease is acquired
 )
 
-func newTask(q *intake, from queue.Task, a author.Activity) *task {
+func newTask(q *intake, from transport.Task, a author.Activity) *task {
 	w := q.w
 	return &task{
 		w: w, from: q, activity: a, count: w.count.byActivity[from.Name], task: from,
@@ -94,7 +94,7 @@ func newTask(q *intake, from queue.Task, a author.Activity) *task {
 // next returns the token of a new claim, unique among all workers.
 func (t *tokens) next() string { return t.prefix + "-" + strconv.FormatUint(t.claims.Add(1), 36) }
 
-func (w *Worker) refOf(t queue.Task) lease.Ref {
+func (w *Worker) refOf(t transport.Task) lease.Ref {
 	return lease.Ref{
 		Part: w.conn.PartitionOf(t.Instance), Instance: t.Instance, Execution: t.Execution, Activity: t.Activity, Effect: t.Effect,
 	}

@@ -18,9 +18,9 @@ import (
 	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/redistest"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/queue"
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
@@ -111,7 +111,7 @@ func TestActivityRunsAndItsCompletionIsInTheInbox(t *testing.T) {
 
 func TestFailuresOfEveryKindReachTheInbox(t *testing.T) {
 	o := newOwner(t)
-	big := strings.Repeat("x", queue.MaxPayload+1)
+	big := strings.Repeat("x", transport.MaxPayload+1)
 	o.start(o.config(), pawl.NewActivity[string, string]("fail").Do(func(_ context.Context, how string) (string, error) {
 		switch how {
 		case "error":
@@ -287,7 +287,7 @@ func TestConcurrencyBoundsRunningActivitiesAndAllRun(t *testing.T) {
 		now.Add(-1)
 		return pawl.None{}, nil
 	}))
-	tasks := make([]queue.Task, 200)
+	tasks := make([]transport.Task, 200)
 	for i := range tasks {
 		tasks[i] = o.send("count", nothing)
 	}
@@ -354,7 +354,7 @@ func TestStartWaitsForTheNamespace(t *testing.T) {
 	}
 	started := make(chan error, 1)
 	go func() { started <- w.Start(context.Background()) }()
-	conn, err := queue.Open(context.Background(), o.dial(), queue.Options{Namespace: cfg.Namespace, Partitions: partitions})
+	conn, err := transport.Open(context.Background(), o.dial(), transport.Options{Namespace: cfg.Namespace, Partitions: partitions})
 	o.must(err)
 	t.Cleanup(conn.Close)
 	o.must(<-started)

@@ -11,10 +11,10 @@ import (
 	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // Counters of a worker, by activity.
@@ -71,7 +71,7 @@ func TestCompletionBeforeCancellationIsReportedAsFinishedFirst(t *testing.T) {
 	a.send("late")
 	poll.Until(t, within, "the turn is in progress", func() bool { _, err := os.Stat(file + ".turning"); return err == nil })
 	a.touch(file + ".activity")
-	inbox := redisx.NewSpace(a.ns).Part(queue.PartitionOf("late", partitions)).Inbox("late")
+	inbox := redisx.NewSpace(a.ns).Part(transport.PartitionOf("late", partitions)).Inbox("late")
 	rdb := a.redis.Client(t)
 	poll.Until(t, within, "the completion is in the inbox, after the event of the turn", func() bool { return rdb.LLen(a.ctx, inbox).Val() >= 2 })
 	a.touch(file + ".turn")
@@ -208,7 +208,7 @@ func TestEveryClaimHasItsOwnToken(t *testing.T) {
 	for i := range n {
 		id := fmt.Sprint("try-", i)
 		began := a.await("began", id, 1)[0]
-		key := redisx.NewSpace(a.ns).Part(queue.PartitionOf(id, partitions)).Lease(id, 1, began.Activity)
+		key := redisx.NewSpace(a.ns).Part(transport.PartitionOf(id, partitions)).Lease(id, 1, began.Activity)
 		token, err := rdb.HGet(a.ctx, key, "t").Result()
 		a.must(err)
 		workers[began.Worker], tokens[token] = true, true

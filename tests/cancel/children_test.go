@@ -5,15 +5,15 @@ import (
 	"testing"
 
 	"github.com/pawlrun/pawl/internal/author"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // inPartition returns an id in partition p.
 func inPartition(prefix string, p int) string {
 	for try := 0; ; try++ {
-		if id := fmt.Sprintf("%s-%d", prefix, try); queue.PartitionOf(id, partitions) == p {
+		if id := fmt.Sprintf("%s-%d", prefix, try); transport.PartitionOf(id, partitions) == p {
 			return id
 		}
 	}

@@ -19,8 +19,8 @@ import (
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/internal/settings"
 	"github.com/pawlrun/pawl/internal/store"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 const (
@@ -79,7 +79,7 @@ func (e evidence) linef(depth int, format string, args ...any) {
 
 // instance writes what an instance waits for, followed by its outstanding children.
 func (e evidence) instance(ctx context.Context, id string, depth int) {
-	part := queue.PartitionOf(id, e.partitions)
+	part := transport.PartitionOf(id, e.partitions)
 	p := e.space.Part(part)
 	l, err := store.NewReader(e.run, e.space).Load(ctx, part, id)
 	now, terr := e.rdb.Time(ctx).Result()

@@ -15,9 +15,9 @@ import (
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/internal/store"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/lease"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // scenario is a partition with an owner and workers, which use their own scripts and interact through Redis.
@@ -331,7 +331,7 @@ func isolation(s *scenario) {
 
 // A single consumer receives the tasks of a queue in the order in which they were published.
 func TestSingleConsumerDispatchesInOrder(t *testing.T) {
-	conn, err := queue.Open(t.Context(), natstest.Dial(t, natstest.Start(t).ClientURL()), queue.Options{Partitions: 2})
+	conn, err := transport.Open(t.Context(), natstest.Dial(t, natstest.Start(t).ClientURL()), transport.Options{Partitions: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -343,7 +343,7 @@ func TestSingleConsumerDispatchesInOrder(t *testing.T) {
 	defer puller.Stop()
 	const n = 300
 	for i := range uint64(n) {
-		task := queue.Task{Instance: fmt.Sprint("i-", i%7), Execution: 1, Activity: i + 1, Name: "a", Queue: "q", Attempt: 1}
+		task := transport.Task{Instance: fmt.Sprint("i-", i%7), Execution: 1, Activity: i + 1, Name: "a", Queue: "q", Attempt: 1}
 		task.Effect = task.ContentID()
 		if _, err := redistest.Answer(func(done func(any, error)) { conn.PublishTask(task, func(err error) { done(nil, err) }) }); err != nil {
 			t.Fatal(err)

@@ -14,9 +14,9 @@ import (
 	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/store"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/queue"
 	"github.com/pawlrun/pawl/tests/crash/work"
 )
 
@@ -54,7 +54,7 @@ func (f *family) instances() (map[string]*finalState, error) {
 	}
 	for id, r := range all {
 		var bad [3]error
-		p := queue.PartitionOf(id, f.Partitions)
+		p := transport.PartitionOf(id, f.Partitions)
 		r.events, bad[0] = f.Store.History(ctx, p, id, r.rec.Execution)
 		r.inbox, bad[1] = f.Store.InboxLen(ctx, p, id)
 		r.end, bad[2] = r.rec.EndEvent()
@@ -177,7 +177,7 @@ func (f *family) checkChildren(r *finalState, all map[string]*finalState, report
 		if c == nil {
 			// If the turn that scheduled it also cancelled it, it may never have been started; but then nothing waits for
 			// it.
-			if unread, err := f.Store.InboxLen(f.ctx, queue.PartitionOf(s.Instance, f.Partitions), s.Instance); err != nil || unread > 0 || !cancelledAtOnce(r.events, s.ID) {
+			if unread, err := f.Store.InboxLen(f.ctx, transport.PartitionOf(s.Instance, f.Partitions), s.Instance); err != nil || unread > 0 || !cancelledAtOnce(r.events, s.ID) {
 				report("%s has started %s, which does not exist and has %d unread inputs (%v)", r.id, s.Instance, unread, err)
 			}
 			continue

@@ -11,8 +11,8 @@ import (
 
 	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/client"
-	"github.com/pawlrun/pawl/pkg/queue"
 	"github.com/pawlrun/pawl/tests/crash/work"
 )
 
@@ -52,7 +52,7 @@ func (f *family) at(master int, prefix string, n int) string {
 	want := map[int]string{parents: f.redis.Addr, children: f.other.Addr}[master]
 	for try := range 100 {
 		id := fmt.Sprintf("%s:%d", id, try)
-		node, err := c.MasterForKey(f.ctx, redisx.NewSpace(f.Namespace).Part(queue.PartitionOf(id, f.Partitions)).Owner())
+		node, err := c.MasterForKey(f.ctx, redisx.NewSpace(f.Namespace).Part(transport.PartitionOf(id, f.Partitions)).Owner())
 		f.must(err)
 		if strings.HasSuffix(want, node.Options().Addr) { // the client strips the loopback address
 			return id

@@ -23,9 +23,9 @@ import (
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/queue"
 	"github.com/pawlrun/pawl/tests/crash/work"
 	"github.com/pawlrun/pawl/tests/stack"
 )
@@ -265,7 +265,7 @@ func (a *harness) ended(instance string) *record.Record {
 func (a *harness) describe(instance string) string {
 	ctx, stop := context.WithTimeout(context.Background(), 5*time.Second)
 	defer stop()
-	n := queue.PartitionOf(instance, a.Partitions)
+	n := transport.PartitionOf(instance, a.Partitions)
 	part := redisx.NewSpace(a.Namespace).Part(n)
 	rdb := a.rdb
 	var b strings.Builder
@@ -305,7 +305,7 @@ func (a *harness) effects() {
 		run[f[3]] = true
 	}
 	for i := range a.mixed {
-		events, err := a.Store.History(a.ctx, queue.PartitionOf(id(i), a.Partitions), id(i), 1)
+		events, err := a.Store.History(a.ctx, transport.PartitionOf(id(i), a.Partitions), id(i), 1)
 		a.must(err)
 		steps := 0
 		for _, e := range events {

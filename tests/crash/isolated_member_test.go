@@ -9,8 +9,8 @@ import (
 	"github.com/pawlrun/pawl/internal/netfault"
 	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/client"
-	"github.com/pawlrun/pawl/pkg/queue"
 	"github.com/pawlrun/pawl/tests/crash/work"
 )
 
@@ -50,7 +50,7 @@ func isolate(t *testing.T, redisFault bool) isolated {
 
 // owns reports whether the isolated orchestrator owns the partition of an instance.
 func (i isolated) owns(instance string) bool {
-	part := redisx.NewSpace(i.Namespace).Part(queue.PartitionOf(instance, i.Partitions))
+	part := redisx.NewSpace(i.Namespace).Part(transport.PartitionOf(instance, i.Partitions))
 	m, err := i.rdb.HGet(i.ctx, part.Owner(), "member").Result()
 	return err == nil && m == i.member
 }

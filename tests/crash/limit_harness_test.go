@@ -10,9 +10,9 @@ import (
 	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/limiter"
 	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/queue"
 	"github.com/pawlrun/pawl/tests/crash/work"
 )
 
@@ -44,7 +44,7 @@ func newQueueing(t *testing.T, s servers, env ...string) *queueing {
 	t.Cleanup(run.Close)
 	return &queueing{
 		harness: a, orders: make(map[string][]limiter.Waiter), over: make(map[string]int),
-		limits: limiter.New(run, redisx.NewSpace(a.Namespace), func(name string) int { return queue.PartitionOf(name, a.Partitions) }),
+		limits: limiter.New(run, redisx.NewSpace(a.Namespace), func(name string) int { return transport.PartitionOf(name, a.Partitions) }),
 	}
 }
 

@@ -7,10 +7,10 @@ import (
 
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/record"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/queue"
 	"github.com/pawlrun/pawl/tests/crash/work"
 )
 
@@ -65,7 +65,7 @@ func TestEarlyInputsSurviveCrashesUntilStart(t *testing.T) {
 	o := f.orchestrator("orchestrator")
 	f.worker("worker")
 	f.join()
-	conn, err := queue.Join(f.ctx, f.nats.Client(), queue.Options{Namespace: f.Namespace})
+	conn, err := transport.Join(f.ctx, f.nats.Client(), transport.Options{Namespace: f.Namespace})
 	f.must(err)
 	t.Cleanup(conn.Close)
 	publish := func(in message.OutInput) {

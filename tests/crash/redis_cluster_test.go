@@ -8,7 +8,7 @@ import (
 	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/redisx"
-	"github.com/pawlrun/pawl/pkg/queue"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/tests/stack"
 )
 
@@ -21,7 +21,7 @@ func onCluster(t *testing.T) *harness {
 // shard returns the shard that has the partition of an instance.
 func (a *harness) shard(instance string) int {
 	a.t.Helper()
-	return a.cluster.Shard(a.t, redisx.NewSpace(a.Namespace).Part(queue.PartitionOf(instance, a.Partitions)).Owner())
+	return a.cluster.Shard(a.t, redisx.NewSpace(a.Namespace).Part(transport.PartitionOf(instance, a.Partitions)).Owner())
 }
 
 // failOver starts fleets and instances, injects a fault into the master of the first shard, starts further instances, and

@@ -17,9 +17,9 @@ import (
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/internal/request"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/queue"
 	"github.com/pawlrun/pawl/tests/crash/work"
 	"github.com/pawlrun/pawl/tests/stack"
 )
@@ -153,7 +153,7 @@ func (a *resizing) finish() {
 // stale checks that a client with the previous number receives an error, and not the answer that an instance does not exist.
 func (a *resizing) stale() {
 	a.t.Helper()
-	conn, err := queue.Join(a.ctx, a.nats.Client(), queue.Options{Namespace: a.Namespace})
+	conn, err := transport.Join(a.ctx, a.nats.Client(), transport.Options{Namespace: a.Namespace})
 	a.must(err)
 	defer conn.Close()
 	other := (a.PartitionOf(moved(0)) + 1) % a.Partitions

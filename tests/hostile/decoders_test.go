@@ -19,10 +19,10 @@ import (
 	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
-	"github.com/pawlrun/pawl/pkg/queue"
 	"github.com/pawlrun/pawl/pkg/worker"
 	"github.com/pawlrun/pawl/tests/stack"
 )
@@ -233,7 +233,7 @@ func TestUndecodableBytesFailTheirInstanceOrAreSkipped(t *testing.T) {
 // rejectsRequests sends undecodable requests to an owner and to the workers, which must reject them.
 func (d *decoderHarness) rejectsRequests() {
 	d.t.Helper()
-	conn, err := queue.Join(d.t.Context(), d.nats, queue.Options{Namespace: namespace})
+	conn, err := transport.Join(d.t.Context(), d.nats, transport.Options{Namespace: namespace})
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -280,7 +280,7 @@ func (d *decoderHarness) end(id string) {
 	if !ok {
 		d.t.Fatalf("%+v", s)
 	}
-	conn, err := queue.Join(d.t.Context(), d.nats, queue.Options{Namespace: namespace})
+	conn, err := transport.Join(d.t.Context(), d.nats, transport.Options{Namespace: namespace})
 	if err != nil {
 		d.t.Fatal(err)
 	}

@@ -19,9 +19,9 @@ import (
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/internal/store"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/queue"
 	"github.com/pawlrun/pawl/tests/stack"
 )
 
@@ -65,7 +65,7 @@ func newHarness(t *testing.T, orchestrators int, s settings) *harness {
 	t.Cleanup(runner.Close)
 	space := redisx.NewSpace(namespace)
 	a.store = store.New(runner, space)
-	a.limits = limiter.New(runner, space, func(name string) int { return queue.PartitionOf(name, partitions) })
+	a.limits = limiter.New(runner, space, func(name string) int { return transport.PartitionOf(name, partitions) })
 	nc := natstest.Dial(t, a.nats)
 	poll.Until(t, within, "the namespace exists", func() bool {
 		c, err := client.New(a.ctx, nc, client.Options{Namespace: namespace, By: "ada", RepeatInterval: time.Second, OwnerTimeout: 10 * time.Second})

@@ -13,9 +13,9 @@ import (
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/internal/store"
+	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // callTimeout is the timeout of one request to a server that may be down.
@@ -93,7 +93,9 @@ func (f *Fleet) History(instance string, execution uint64) []history.Event {
 }
 
 // PartitionOf returns the partition of an instance.
-func (f *Fleet) PartitionOf(instance string) int { return queue.PartitionOf(instance, f.Partitions) }
+func (f *Fleet) PartitionOf(instance string) int {
+	return transport.PartitionOf(instance, f.Partitions)
+}
 
 // Ended waits until an instance has ended, and returns its record.
 func (f *Fleet) Ended(within time.Duration, instance string) (rec *record.Record) {

@@ -15,12 +15,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/transport"
+
 	"github.com/nats-io/nats.go"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
-
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // memberSettings is the environment variable that makes a test binary run as a member of a fleet with the settings it
@@ -84,7 +84,7 @@ func asMember[S any](serve func(S) error) bool {
 func Serve(natsURL string, o *redis.Options, member func(*nats.Conn, redis.UniversalClient) (Member, error)) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	nc, err := queue.Dial(natsURL, nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { slog.Warn("NATS", "error", err) }))
+	nc, err := transport.Dial(natsURL, nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { slog.Warn("NATS", "error", err) }))
 	if err != nil {
 		return err
 	}
