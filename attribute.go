@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/attribute"
 	"github.com/pawlrun/pawl/internal/author"
-	"github.com/pawlrun/pawl/pkg/history"
 )
 
 // ErrBadAttribute matches the error for an invalid attribute name or value, and for a ninth attribute.
-var ErrBadAttribute = history.ErrAttribute
+var ErrBadAttribute = attribute.ErrInvalid
 
 // Attribute is the handle of an attribute: a named property of an instance that lists and counts can filter by. It is immutable, so any
 // package may use it.
@@ -66,15 +66,15 @@ func (a Attribute[T]) Get(ctx *Context) (v T, ok bool, err error) {
 	n, isNumber := x.Number()
 	switch p := any(&v).(type) {
 	case *string:
-		*p, ok = x.Value, x.Name != "" && x.Kind == history.Keyword
+		*p, ok = x.Value, x.Name != "" && x.Kind == attribute.Keyword
 	case *bool:
-		*p, ok = x.Value == "true", x.Kind == history.Bool
+		*p, ok = x.Value == "true", x.Kind == attribute.Bool
 	case *int:
-		*p, ok = int(n), isNumber && x.Kind == history.Int
+		*p, ok = int(n), isNumber && x.Kind == attribute.Int
 	case *int64:
-		*p, ok = n, isNumber && x.Kind == history.Int
+		*p, ok = n, isNumber && x.Kind == attribute.Int
 	case *time.Time:
-		if ok = isNumber && x.Kind == history.Time; ok {
+		if ok = isNumber && x.Kind == attribute.Time; ok {
 			*p = time.UnixMilli(n).UTC()
 		}
 	}

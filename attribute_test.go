@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl"
-	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/internal/attribute"
 )
 
 // kept sets, reads and clears an attribute, and reports what it had at each step.
@@ -44,7 +44,7 @@ func TestAttributeIsReadAsItWasSetUntilItIsCleared(t *testing.T) {
 	if got := fmt.Sprint(r.result()); got != fmt.Sprint(want) {
 		t.Errorf("%s, want %s", got, want)
 	}
-	set, err := history.ParseAttributes(r.X.Attributes())
+	set, err := attribute.Parse(r.X.Attributes())
 	if n, ok := set.Get("n"); err != nil || !ok || len(set) != 1 || n.Value != "-7" {
 		t.Errorf("left are %+v, %v", set, err)
 	}

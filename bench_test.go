@@ -6,6 +6,7 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/author"
+	"github.com/pawlrun/pawl/internal/effectid"
 	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -22,7 +23,7 @@ func endless(ctx *pawl.Context, o Order) (Receipt, error) {
 // decoded.
 func BenchmarkTurn(b *testing.B) {
 	handle := pawl.NewOrchestration[Order, Receipt]("endless")
-	x := replay.New(history.Identity{Instance: "bench"}, author.Program(handle.Do(endless)),
+	x := replay.New(effectid.Identity{Instance: "bench"}, author.Program(handle.Do(endless)),
 		replay.Options{Limits: replay.Limits{Events: 1 << 60, WarnEvents: 1 << 60}})
 	if _, err := x.Apply(&history.Started{Payload: must(author.Input(handle).Encode(order))}); err != nil {
 		b.Fatal(err)
@@ -50,7 +51,7 @@ func BenchmarkParkedInstance(b *testing.B) {
 	runtime.ReadMemStats(&before)
 	parked := make([]*replay.Execution, b.N)
 	for i := range parked {
-		parked[i] = replay.New(history.Identity{Instance: "bench"}, program, replay.Options{})
+		parked[i] = replay.New(effectid.Identity{Instance: "bench"}, program, replay.Options{})
 		if _, err := parked[i].Apply(&history.Started{Payload: in}); err != nil {
 			b.Fatal(err)
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/internal/author"
+	"github.com/pawlrun/pawl/internal/timers"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
@@ -128,7 +129,7 @@ func Rate(n int, window time.Duration) LimitOption {
 	case window > history.MaxWindow:
 		return badLimit(option, tooLong)
 	}
-	return newLimit(func(p *history.Policy) { p.Rate, p.RateWindow = uint32(n), history.Millis(window) }) //nolint:gosec // just bounded
+	return newLimit(func(p *history.Policy) { p.Rate, p.RateWindow = uint32(n), timers.Millis(window) }) //nolint:gosec // just bounded
 }
 
 // smallerRate returns about the same rate with a window that is shorter by a power of ten.
@@ -155,7 +156,7 @@ func Quota(n int, window time.Duration) LimitOption {
 	case window > history.MaxWindow:
 		return badLimit(option, tooLong)
 	}
-	return newLimit(func(p *history.Policy) { p.Quota, p.QuotaWindow = uint64(n), history.Millis(window) }) //nolint:gosec // just bounded
+	return newLimit(func(p *history.Policy) { p.Quota, p.QuotaWindow = uint64(n), timers.Millis(window) }) //nolint:gosec // just bounded
 }
 
 // KeyBy applies the policy separately to each value found at a path in the input. The path consists of field names as they are encoded
@@ -190,7 +191,7 @@ func QueueTimeout(d time.Duration) LimitOption {
 	}
 	ms := int64(-1)
 	if d > 0 {
-		ms = history.Millis(d)
+		ms = timers.Millis(d)
 	}
 	return newLimit(func(p *history.Policy) { p.QueueTimeout = ms })
 }

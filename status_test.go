@@ -7,6 +7,7 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/author"
+	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/internal/replay/replaytest"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -46,7 +47,7 @@ func TestStatusGetReturnsTheLastValue(t *testing.T) {
 }
 
 func TestNamedStatusesAreIndependent(t *testing.T) {
-	names := make([]pawl.Status[int], history.MaxStatuses)
+	names := make([]pawl.Status[int], eventcodec.MaxStatuses)
 	for i := range names {
 		names[i] = pawl.NewNamedStatus[int](fmt.Sprintf("s%d", i))
 	}
@@ -66,7 +67,7 @@ func TestNamedStatusesAreIndependent(t *testing.T) {
 		t.Error(got)
 	}
 	p, version := r.X.Status()
-	all, err := history.SplitStatus(p, version+100) // the record counts differently
+	all, err := eventcodec.SplitStatus(p, version+100) // the record counts differently
 	if err != nil || version != 11 || len(all) != 9 {
 		t.Fatal(len(all), version, err)
 	}

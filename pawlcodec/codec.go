@@ -15,6 +15,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/pawlrun/pawl/internal/effectid"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
@@ -105,7 +106,7 @@ func (c *Codec) Seal(place []byte, p history.Payload) history.Payload {
 		return p
 	}
 	flags := byte(0)
-	body := history.AppendText(make([]byte, 0, len(p.Type)+len(p.Data)+binary.MaxVarintLen16), p.Type)
+	body := effectid.AppendText(make([]byte, 0, len(p.Type)+len(p.Data)+binary.MaxVarintLen16), p.Type)
 	body = append(body, p.Data...)
 	if c.compress && len(body) >= minCompress && (len(body) <= maxOpened || c.store && len(body) <= maxStored) {
 		if packed := encoder().EncodeAll(body, nil); len(packed) < len(body) {
@@ -147,8 +148,8 @@ func (k Key) salt(place, head, body []byte) []byte {
 		return b
 	}
 	mac := hmac.New(sha256.New, k.salts)
-	_, _ = mac.Write(history.AppendText(nil, string(place)))
-	_, _ = mac.Write(history.AppendText(nil, string(head)))
+	_, _ = mac.Write(effectid.AppendText(nil, string(place)))
+	_, _ = mac.Write(effectid.AppendText(nil, string(head)))
 	_, _ = mac.Write(body)
 	return mac.Sum(nil)[:saltBytes]
 }

@@ -14,6 +14,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"pgregory.net/rapid"
 
+	"github.com/pawlrun/pawl/internal/effectid"
+	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pawlcodec"
@@ -118,7 +120,7 @@ func TestCompressedPayloadCannotTakeMuchMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	packed := func(size int) history.Payload {
-		body := append(history.AppendText(nil, history.TypeJSON), bytes.Repeat([]byte(" "), size)...)
+		body := append(effectid.AppendText(nil, history.TypeJSON), bytes.Repeat([]byte(" "), size)...)
 		return history.Payload{Type: history.TypeSealed, Data: enc.EncodeAll(body, []byte{1, 1})}
 	}
 	var none *pawlcodec.Codec
@@ -201,7 +203,7 @@ func TestFailureIsSealedExceptForItsCodes(t *testing.T) {
 	e := &history.UpdateAnswered{Update: 3, Failure: f}
 	c.SealEvent([]byte("place"), e)
 	sealed := e.Failure
-	b, err := history.Encode(e)
+	b, err := eventcodec.Encode(e)
 	if err != nil || bytes.Contains(b, []byte("secret")) || sealed.Code != "declined" || !sealed.Permanent || len(sealed.Also) != 1 || f.Message != "secret" {
 		t.Errorf("sealed: %+v of %+v, %v", sealed, f, err)
 	}

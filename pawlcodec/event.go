@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/internal/wire"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -23,7 +24,7 @@ func (c *Codec) SealFailure(place []byte, f *history.Failure) *history.Failure {
 	inner := history.Failure{Message: f.Message, Stack: f.Stack, Data: f.Data}
 	sealed := *f
 	sealed.Message, sealed.Stack = hidden, ""
-	sealed.Data = c.Seal(place, history.Payload{Type: typeFailure, Data: wire.Encode(inner.WireFields)})
+	sealed.Data = c.Seal(place, history.Payload{Type: typeFailure, Data: wire.Encode(func(c *wire.Codec) { eventcodec.FailureFields(c, &inner) })})
 	return &sealed
 }
 
@@ -41,7 +42,7 @@ func (c *Codec) OpenFailure(f *history.Failure) (*history.Failure, error) {
 		return &opened, nil
 	}
 	var inner history.Failure
-	if err := wire.Decode(p.Data, inner.WireFields); err != nil {
+	if err := wire.Decode(p.Data, func(c *wire.Codec) { eventcodec.FailureFields(c, &inner) }); err != nil {
 		return f, ErrDamaged
 	}
 	opened.Message, opened.Stack, opened.Data = inner.Message, inner.Stack, inner.Data

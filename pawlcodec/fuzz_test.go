@@ -7,6 +7,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/pawlrun/pawl/internal/effectid"
 	"github.com/pawlrun/pawl/pawlcodec"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -83,6 +84,6 @@ func checkOpenError(t *testing.T, err error) {
 // reference returns a sealed payload that refers to an object with the body.
 func reference(name string, size, opens uint64, body []byte) []byte {
 	sum := sha256.Sum256(body)
-	b := append(history.AppendText([]byte{1, 4}, name), binary.AppendUvarint(binary.AppendUvarint(nil, size), opens)...)
+	b := append(effectid.AppendText([]byte{1, 4}, name), binary.AppendUvarint(binary.AppendUvarint(nil, size), opens)...)
 	return append(b, sum[:]...)
 }

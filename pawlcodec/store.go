@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/pawlrun/pawl/internal/effectid"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
@@ -94,7 +95,7 @@ func (c *Codec) sealStored(by string, place []byte, owners []string, p history.P
 		return p, nil
 	}
 	if p.Type != history.TypeSealed {
-		p = plain(0, append(history.AppendText(nil, p.Type), p.Data...))
+		p = plain(0, append(effectid.AppendText(nil, p.Type), p.Data...))
 	}
 	body := bodyOf(p.Data)
 	if body == nil { // damaged; returned unchanged
@@ -102,7 +103,7 @@ func (c *Codec) sealStored(by string, place []byte, owners []string, p history.P
 	}
 	r := reference{name: by + "." + name(place, owners, body), size: len(body), opens: maxStored, sum: sha256.Sum256(body)}
 	if known {
-		r.opens = len(history.AppendText(nil, kind)) + opens
+		r.opens = len(effectid.AppendText(nil, kind)) + opens
 	}
 	head := append([]byte{version, p.Data[1] | flagStored}, p.Data[2:len(p.Data)-len(body)]...)
 	return history.Payload{Type: history.TypeSealed, Data: r.append(head)}, &Object{Name: r.name, Owners: owners, Body: body}
@@ -118,17 +119,17 @@ func name(place []byte, owners []string, body []byte) string {
 		return hex.EncodeToString(b)
 	}
 	h := sha256.New()
-	_, _ = h.Write(history.AppendText(nil, string(place)))
+	_, _ = h.Write(effectid.AppendText(nil, string(place)))
 	_, _ = h.Write(binary.AppendUvarint(nil, uint64(len(owners))))
 	for _, owner := range owners {
-		_, _ = h.Write(history.AppendText(nil, owner))
+		_, _ = h.Write(effectid.AppendText(nil, owner))
 	}
 	_, _ = h.Write(body)
 	return hex.EncodeToString(h.Sum(nil)[:nameBytes])
 }
 
 func (r reference) append(b []byte) []byte {
-	b = history.AppendText(b, r.name)
+	b = effectid.AppendText(b, r.name)
 	b = binary.AppendUvarint(b, uint64(r.size))  //nolint:gosec // not negative
 	b = binary.AppendUvarint(b, uint64(r.opens)) //nolint:gosec // not negative
 	return append(b, r.sum[:]...)

@@ -7,6 +7,8 @@ import (
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/core"
+	"github.com/pawlrun/pawl/internal/effectid"
+	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/replay"
@@ -15,7 +17,7 @@ import (
 
 // answers are the answers of instances to updates, from their commits.
 type answers struct {
-	ledger map[string]history.UpdateAnswer
+	ledger map[string]eventcodec.UpdateAnswer
 	sent   int // number of updates sent without an id
 }
 
@@ -27,12 +29,12 @@ func (a *answers) add(id string, all []record.Answer) error {
 		if len(u.Answer) == 0 {
 			continue
 		}
-		answer, err := history.DecodeUpdateAnswer(u.Answer)
+		answer, err := eventcodec.DecodeUpdateAnswer(u.Answer)
 		if err != nil {
 			return err
 		}
 		if a.ledger == nil {
-			a.ledger = make(map[string]history.UpdateAnswer)
+			a.ledger = make(map[string]eventcodec.UpdateAnswer)
 		}
 		a.ledger[answerKey(id, u.Update)] = answer
 	}
@@ -98,9 +100,9 @@ func (a *Answer[Out]) Get() (Out, error) {
 	e := a.m.e
 	e.tb.Helper()
 	var zero Out
-	got, ok := e.answers.ledger[answerKey(a.instance, history.UpdateKey(a.name, a.update))]
+	got, ok := e.answers.ledger[answerKey(a.instance, effectid.UpdateKey(a.name, a.update))]
 	if !ok && e.ended(a.instance) {
-		got, ok = history.UpdateAnswer{Failure: replay.EndedUpdate(a.name, a.update)}, true
+		got, ok = eventcodec.UpdateAnswer{Failure: replay.EndedUpdate(a.name, a.update)}, true
 	}
 	switch {
 	case !ok:

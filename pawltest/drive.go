@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/pawlrun/pawl/internal/core"
+	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -153,7 +154,7 @@ func (e *world) stalled(id string, stall *core.Stall) {
 func (e *world) describeMissingCode(id string, stall *core.Stall) string {
 	text := stall.Reason
 	for _, x := range e.part.Store.Get(id).Inbox {
-		ev, _ := history.Element{ID: x.ID, At: x.Time, Body: x.Body}.Event()
+		ev, _ := eventcodec.Element{ID: x.ID, At: x.Time, Body: x.Body}.Event()
 		s, ok := ev.(*history.Started)
 		switch {
 		case !ok:

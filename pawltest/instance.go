@@ -5,6 +5,9 @@ import (
 	"slices"
 
 	"github.com/pawlrun/pawl/internal/core"
+	"github.com/pawlrun/pawl/internal/effectid"
+	"github.com/pawlrun/pawl/internal/eventcodec"
+	"github.com/pawlrun/pawl/internal/fold"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/internal/replay/replaytest"
@@ -23,10 +26,10 @@ type instance struct {
 
 // execution is one generation of an instance.
 type execution struct {
-	id       history.Identity
+	id       effectid.Identity
 	started  *history.Started
 	program  replay.Program
-	state    *history.State // state after the events, as computed by the turns
+	state    *fold.State // state after the events, as computed by the turns
 	events   []history.Event
 	deployed int // number of events made by code that was replaced
 	turns    int
@@ -91,7 +94,7 @@ func (e *world) committed(id string, c *record.Commit, d *core.Decided) {
 func (e *world) record(id string, c *record.Commit, d *core.Decided) *instance {
 	in, number := e.byID[id], d.Fold.Len+1-uint64(len(c.Events))
 	for i, raw := range c.Events {
-		ev, err := history.Decode(number+uint64(i), raw)
+		ev, err := eventcodec.Decode(number+uint64(i), raw)
 		if err != nil {
 			e.failf(id, "%v", err)
 		}
@@ -116,7 +119,7 @@ func (e *world) begin(in *instance, id string, s *history.Started) *instance {
 		e.outside.began(id, e.part.Now)
 	}
 	in.revive()
-	x := &execution{id: history.Identity{Instance: id, Origin: s.Origin, Execution: s.Execution}, started: s}
+	x := &execution{id: effectid.Identity{Instance: id, Origin: s.Origin, Execution: s.Execution}, started: s}
 	if o, ok := e.code.registry.Recorded(s.Name, s.Version); ok {
 		x.program = o.Program
 	}
@@ -160,7 +163,7 @@ func (in *instance) over(exec *replay.Execution) {
 		in.unread = slices.Clone(exec.Unread())
 	}
 	for _, left := range e.part.Store.Get(in.id).Inbox { // inputs that arrived too late to be received
-		if ev, _ := (history.Element{ID: left.ID, At: left.Time, Body: left.Body}).Event(); ev != nil {
+		if ev, _ := (eventcodec.Element{ID: left.ID, At: left.Time, Body: left.Body}).Event(); ev != nil {
 			if r, ok := ev.(*history.EventReceived); ok {
 				in.unread = append(in.unread, r)
 			}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/attribute"
 	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -55,7 +56,7 @@ func (e *Env) With(a pawl.AttributeValue) {
 	e.world.tb.Helper()
 	e.StartWith(func(in *message.OutInput) {
 		x, err := author.AttributeOf(a)
-		as, parseErr := history.ParseAttributes(in.Attrs)
+		as, parseErr := attribute.Parse(in.Attrs)
 		if err = cmp.Or(err, parseErr); err == nil {
 			as, err = as.With(x)
 		}
@@ -73,7 +74,7 @@ func (r Record) Attributes() map[string]string {
 	if d == nil {
 		return nil
 	}
-	as, err := history.ParseAttributes(d.Attributes)
+	as, err := attribute.Parse(d.Attributes)
 	if err != nil {
 		r.e.tb.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/author"
+	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/internal/replay/replaytest"
 	"github.com/pawlrun/pawl/internal/show"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -161,7 +162,7 @@ func (r *Record) statuses(name string) (values []history.Payload) {
 	var seen, version uint64
 	for _, change := range r.in.statuses {
 		version += change.Sets
-		all, err := history.SplitStatus(change.Payload, version)
+		all, err := eventcodec.SplitStatus(change.Payload, version)
 		if err != nil {
 			r.e.tb.Fatalf("status, version %d: %v", version, err)
 		}

@@ -6,6 +6,8 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/author"
+	"github.com/pawlrun/pawl/internal/effectid"
+	"github.com/pawlrun/pawl/internal/fold"
 	"github.com/pawlrun/pawl/internal/replay/replaytest"
 	"github.com/pawlrun/pawl/internal/show"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -59,7 +61,7 @@ func read(tb testing.TB, exported []byte, bindings []pawl.Binding) []replaytest.
 // past returns the history of an execution together with the code for it.
 func past(tb testing.TB, instance string, events []history.Event, bindings []pawl.Binding) replaytest.Past {
 	tb.Helper()
-	if _, broken := history.Check(events); len(broken) > 0 {
+	if _, broken := fold.Check(events); len(broken) > 0 {
 		tb.Fatalf("the exported history is broken: %v", errors.Join(broken...))
 	}
 	if len(events) == 0 {
@@ -79,7 +81,7 @@ func past(tb testing.TB, instance string, events []history.Event, bindings []paw
 		tb.Fatalf("the history is of orchestration %s, version %q, and the bindings have only %q", start.Name, start.Version, has)
 	}
 	return replaytest.Past{
-		ID:      history.Identity{Instance: instance, Origin: start.Origin, Execution: start.Execution},
+		ID:      effectid.Identity{Instance: instance, Origin: start.Origin, Execution: start.Execution},
 		Program: b.Program, Options: strict(), Events: events,
 	}
 }

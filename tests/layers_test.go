@@ -22,13 +22,13 @@ func floor(pkg string) int {
 	switch strings.TrimPrefix(strings.TrimPrefix(pkg, module), "/") {
 	case "internal/build", "internal/filter", "internal/text", "internal/stacks", "internal/timers":
 		return -2
-	case "internal/outage":
+	case "internal/outage", "pkg/cancel":
 		return -1
-	case "pkg/cancel", "internal/schedule", "internal/redisx", "internal/failpoint", "internal/redact", "internal/wire", "internal/payload":
+	case "pkg/history", "internal/schedule", "internal/redisx", "internal/failpoint", "internal/redact", "internal/wire", "internal/payload":
 		return 0
-	case "pkg/history":
+	case "internal/attribute", "internal/effectid", "internal/eventcodec", "internal/fold":
 		return 1
-	case "internal/record", "internal/limit", "internal/message", "pawlcodec":
+	case "internal/imported", "internal/limit", "internal/message", "internal/propagate", "internal/record", "pawlcodec":
 		return 2
 	case "internal/store", "pkg/lease", "internal/limiter", "internal/transport", "internal/replay", "internal/partition", "internal/tracing", "internal/memlimit", "internal/show":
 		return 3
@@ -52,7 +52,8 @@ func floor(pkg string) int {
 // pure are the packages that the core may import: data, and pure computations on data.
 var pure = []string{
 	"bytes", "cmp", "container/list", "encoding/json", "errors", "fmt", "maps", "math", "slices", "strconv", "strings", "time",
-	module + "/internal/author", module + "/internal/limit", module + "/internal/message", module + "/internal/record", module + "/internal/replay",
+	module + "/internal/author", module + "/internal/effectid", module + "/internal/eventcodec", module + "/internal/fold", module + "/internal/imported",
+	module + "/internal/limit", module + "/internal/message", module + "/internal/propagate", module + "/internal/record", module + "/internal/replay",
 	module + "/internal/text", module + "/pawlcodec", module + "/pkg/cancel", module + "/pkg/history",
 }
 

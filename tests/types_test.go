@@ -25,7 +25,7 @@ var large = map[string]string{ //nolint:gochecknoglobals // read only
 	"pkg/client.Client":         "all operations of a client are its methods; each group of them is a type",
 	"pkg/client.parts":          "those groups",
 	"internal/transport.Conn":   "all operations of a connection are its methods; each part of it is a type",
-	"pkg/history.State":         "what has been decided is read from one value; 40 are its own",
+	"internal/fold.State":       "what has been decided is read from one value; 40 are its own",
 	"internal/store.Store":      "it writes what a Reader reads",
 	"internal/replay.Execution": "its own are for the owner, who reads also what it records; a program is given its Code",
 	"internal/replay.Code":      "all that a program may decide, on what is recorded",

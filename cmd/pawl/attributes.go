@@ -6,17 +6,17 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/internal/attribute"
 )
 
 // attributesOf parses the attributes of a command line.
-func attributesOf(args []string) (as history.Attributes, _ error) {
+func attributesOf(args []string) (as attribute.Set, _ error) {
 	for _, arg := range args {
 		name, text, ok := strings.Cut(arg, "=")
 		if !ok {
 			return nil, fmt.Errorf("--attribute %q: want NAME=VALUE", arg)
 		}
-		a, err := history.AttributeOf(name, attributeValue(text))
+		a, err := attribute.Of(name, attributeValue(text))
 		if err == nil {
 			as, err = as.With(a)
 		}
@@ -45,14 +45,14 @@ func attributeValue(text string) any {
 
 // attributesText formats the attributes of a description, a JSON object, as attributesOf parses them.
 func attributesText(object string) string {
-	all, err := history.ParseAttributes(object)
+	all, err := attribute.Parse(object)
 	if err != nil {
 		return object
 	}
 	texts := make([]string, len(all))
 	for i, a := range all {
 		value := a.Value
-		if _, same := attributeValue(value).(string); a.Kind == history.Keyword && (!same || strings.ContainsAny(value, ", \"")) {
+		if _, same := attributeValue(value).(string); a.Kind == attribute.Keyword && (!same || strings.ContainsAny(value, ", \"")) {
 			value = strconv.Quote(value)
 		}
 		texts[i] = a.Name + "=" + value

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/internal/diagnose"
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/show"
 	"github.com/pawlrun/pawl/internal/term"
 	"github.com/pawlrun/pawl/pkg/client"
@@ -41,7 +42,7 @@ func describe(w io.Writer, d client.Description, children descendants) error {
 	if d.UnreadInputs > 0 {
 		f.Add("unread inputs", d.UnreadInputs)
 	}
-	f.AddText("unread events", history.FormatUnread(d.UnreadEvents))
+	f.AddText("unread events", record.FormatUnread(d.UnreadEvents))
 	if d.Timers > 0 {
 		f.Add("timers", fmt.Sprintf("%d, the next at %s", d.Timers, formatUTC(d.NextTimer)))
 	}

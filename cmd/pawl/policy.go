@@ -15,6 +15,7 @@ import (
 	"github.com/pawlrun/pawl/internal/api"
 	"github.com/pawlrun/pawl/internal/diagnose"
 	"github.com/pawlrun/pawl/internal/term"
+	"github.com/pawlrun/pawl/internal/timers"
 	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -101,7 +102,7 @@ func wholeMillis(d time.Duration) time.Duration {
 	if d > history.MaxWindow { // rejected by Validate
 		return d
 	}
-	return time.Duration(history.Millis(d)) * time.Millisecond
+	return time.Duration(timers.Millis(d)) * time.Millisecond
 }
 
 // queueTimeout is a duration, or forever.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/examples"
+	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/partition"
 	"github.com/pawlrun/pawl/internal/process"
@@ -124,7 +125,7 @@ func (o *floorOwner) serve(ctx context.Context, t *partition.Tenure) error {
 			o.mu.Lock()
 			c := o.chains[b.Instance]
 			o.mu.Unlock()
-			if e, err := history.ParseElement(b.Element); err == nil && c != nil {
+			if e, err := eventcodec.ParseElement(b.Element); err == nil && c != nil {
 				o.turn(t, c, e)
 			}
 		}
@@ -147,7 +148,7 @@ func (o *floorOwner) chain(ctx context.Context, id string) error {
 	o.chains[id] = c
 	t := o.tenures[o.conn.PartitionOf(id)]
 	o.mu.Unlock()
-	o.turn(t, c, history.Element{})
+	o.turn(t, c, eventcodec.Element{})
 	select {
 	case err := <-c.ended:
 		return err
@@ -157,7 +158,7 @@ func (o *floorOwner) chain(ctx context.Context, id string) error {
 }
 
 // turn commits a turn of a chain, which takes the completion of an activity and schedules the next one, or ends.
-func (o *floorOwner) turn(t *partition.Tenure, c *floorChain, completion history.Element) {
+func (o *floorOwner) turn(t *partition.Tenure, c *floorChain, completion eventcodec.Element) {
 	commit := &record.Commit{
 		Instance: c.id, Execution: 1, Head: c.head, NewHead: c.id + "." + strconv.FormatUint(c.activity, 10), Record: &record.Record{},
 		From: record.Running, Wakeup: time.Now().Add(10 * time.Second).UnixMilli(), MaxUnread: record.UnreadBatch,
@@ -264,7 +265,7 @@ func (w *floorTasks) take(d *transport.Delivery) {
 	}}
 	w.leases.Claim(lease.ClaimRequest{Claim: claim, Worker: floorQueue, TTL: 30 * time.Second, MaxClaims: 10}, func(lease.ClaimReply, error) {
 		d.Ack()
-		body, _ := history.Encode(&history.ActivityCompleted{Scheduled: t.Activity, Result: t.Payload, Worker: floorQueue, Claims: 1})
+		body, _ := eventcodec.Encode(&history.ActivityCompleted{Scheduled: t.Activity, Result: t.Payload, Worker: floorQueue, Claims: 1})
 		w.leases.Ack(lease.Completion{Claim: claim, Body: body}, func(a lease.Acked, err error) {
 			w.puller.Request(1)
 			if err != nil || a.Outcome != lease.OK {

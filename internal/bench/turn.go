@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/author"
+	"github.com/pawlrun/pawl/internal/effectid"
 	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -65,7 +66,7 @@ func (r *run) turn() error {
 }
 
 func execution(o pawl.OrchestrationBinding) *replay.Execution {
-	return replay.New(history.Identity{Instance: "bench"}, author.Program(o),
+	return replay.New(effectid.Identity{Instance: "bench"}, author.Program(o),
 		replay.Options{Limits: replay.Limits{Events: math.MaxInt64, WarnEvents: math.MaxInt64}})
 }
 

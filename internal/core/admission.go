@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/fold"
 	"github.com/pawlrun/pawl/internal/limit"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -149,7 +150,7 @@ func (t *turn) takeReleased() {
 
 // endedByWorkers returns a predicate for the tickets of activities that a worker has acknowledged. Those activities have ended, whatever
 // happens to the turn, so their tickets leave before its commit; all others leave after it.
-func (t *turn) endedByWorkers() func(history.Ticket) bool {
+func (t *turn) endedByWorkers() func(fold.Ticket) bool {
 	ended := make(map[uint64]bool)
 	for _, ev := range t.Events {
 		switch e := ev.(type) {
@@ -159,12 +160,12 @@ func (t *turn) endedByWorkers() func(history.Ticket) bool {
 			ended[e.Scheduled] = e.Worker != "" // otherwise the owner or a limit has failed it
 		}
 	}
-	return func(k history.Ticket) bool { return ended[k.Event] }
+	return func(k fold.Ticket) bool { return ended[k.Event] }
 }
 
 // limitCalls groups the entries by limit. A ticket that enters again, such as that of an attempt after a rejected one,
 // leaves in the same call.
-func (t *turn) limitCalls(entries []entry, ended func(history.Ticket) bool) []*limitCall {
+func (t *turn) limitCalls(entries []entry, ended func(fold.Ticket) bool) []*limitCall {
 	var calls limitCalls
 	again := make(map[string]bool)
 	for _, e := range entries {
@@ -176,7 +177,7 @@ func (t *turn) limitCalls(entries []entry, ended func(history.Ticket) bool) []*l
 		c.call.Enter = append(c.call.Enter, limit.Entry{Member: Member(t.in.id, e.event, t.Fold, e.limit)})
 		again[e.limit.Ticket] = true
 	}
-	t.tickets = slices.DeleteFunc(t.tickets, func(k history.Ticket) bool {
+	t.tickets = slices.DeleteFunc(t.tickets, func(k fold.Ticket) bool {
 		c := calls.of[k.Limit.Name]
 		if c == nil || !ended(k) && !again[k.ID] {
 			return false
@@ -229,7 +230,7 @@ func (s *limitCalls) at(name string) *limitCall {
 }
 
 // Member returns a ticket as its limit records it.
-func Member(instance string, event uint64, s *history.State, g *history.Limit) limit.Member {
+func Member(instance string, event uint64, s *fold.State, g *history.Limit) limit.Member {
 	m := limit.Member{Ticket: g.Ticket, Instance: instance, HeldByAncestor: g.HeldByAncestor}
 	switch {
 	case event == 1:
@@ -243,14 +244,14 @@ func Member(instance string, event uint64, s *history.State, g *history.Limit) l
 }
 
 // leave adds a ticket of the turn that leaves.
-func (c *limitCall) leave(t *turn, k history.Ticket) {
+func (c *limitCall) leave(t *turn, k fold.Ticket) {
 	c.call.Leave = append(c.call.Leave, Member(t.in.id, k.Event, t.Fold, k.Limit))
 }
 
 // leaveLimits releases tickets of a turn. A release that is lost is repaired by the sweep of the limit.
-func (a *admission) leaveLimits(in *instance, t *turn, which func(history.Ticket) bool) {
+func (a *admission) leaveLimits(in *instance, t *turn, which func(fold.Ticket) bool) {
 	var calls limitCalls
-	t.tickets = slices.DeleteFunc(t.tickets, func(k history.Ticket) bool {
+	t.tickets = slices.DeleteFunc(t.tickets, func(k fold.Ticket) bool {
 		if which(k) {
 			calls.at(k.Limit.Name).leave(t, k)
 			return true
@@ -263,7 +264,7 @@ func (a *admission) leaveLimits(in *instance, t *turn, which func(history.Ticket
 	}
 }
 
-func allTickets(history.Ticket) bool { return true }
+func allTickets(fold.Ticket) bool { return true }
 
 // admit sends a call.
 func (a *admission) admit(c *limitCall) {
@@ -366,7 +367,7 @@ func (a *admission) repeatLimitRequests(in *instance) {
 }
 
 // repeat adds a ticket that is requested again.
-func (c *limitCall) repeat(in *instance, k history.Ticket) {
+func (c *limitCall) repeat(in *instance, k fold.Ticket) {
 	m := Member(in.id, k.Event, in.state, k.Limit)
 	c.call.Enter = append(c.call.Enter, limit.Entry{Member: m, Active: !k.Waiting})
 	c.since = append(c.since, k.Limit.WaitingSince)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/pawlrun/pawl/internal/effectid"
+	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/replay"
@@ -20,13 +22,13 @@ func (c *commits) replyUpdates(in *instance, t *turn) {
 		return
 	}
 	for _, u := range t.Fold.OpenUpdates() {
-		c.replyUpdate(in.id, u, history.UpdateAnswer{Failure: replay.EndedUpdate(u.Name, u.UpdateID)})
+		c.replyUpdate(in.id, u, eventcodec.UpdateAnswer{Failure: replay.EndedUpdate(u.Name, u.UpdateID)})
 	}
 }
 
 // replyUpdate sends the answer to an update to its reply subject, and to the clients that wait for it.
-func (c *commits) replyUpdate(instance string, u *history.UpdateReceived, answer history.UpdateAnswer) {
-	to := c.updaters.take(UpdateWait(instance, u.Key()))
+func (c *commits) replyUpdate(instance string, u *history.UpdateReceived, answer eventcodec.UpdateAnswer) {
+	to := c.updaters.take(UpdateWait(instance, effectid.UpdateKey(u.Name, u.UpdateID)))
 	if u.Reply != "" {
 		to = append(to, u.Reply)
 	}
@@ -36,7 +38,7 @@ func (c *commits) replyUpdate(instance string, u *history.UpdateReceived, answer
 }
 
 // UpdateAnswer returns the answer to an update in the form of a reply.
-func UpdateAnswer(instance, name, id string, answer history.UpdateAnswer) message.UpdateAnswer {
+func UpdateAnswer(instance, name, id string, answer eventcodec.UpdateAnswer) message.UpdateAnswer {
 	return message.UpdateAnswer{Instance: instance, Update: name, ID: id, Result: answer.Result, Failure: answer.Failure}
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -82,7 +83,7 @@ func (i *inboxes) overBound(arr Arrival, early bool) record.Refusal {
 	why := OverBound(early)
 	i.owner.log.Warn("input over bound dropped", "instance", arr.Instance, "kind", arr.Kind, "seq", arr.Pos.Seq, "reason", why)
 	if u, ok := arr.Ev.Ev.(*history.UpdateReceived); ok {
-		i.owner.commits.replyUpdate(arr.Instance, u, history.UpdateAnswer{Failure: &history.Failure{Code: history.CodeInboxFull, Message: why, Permanent: true}})
+		i.owner.commits.replyUpdate(arr.Instance, u, eventcodec.UpdateAnswer{Failure: &history.Failure{Code: history.CodeInboxFull, Message: why, Permanent: true}})
 	} else if arr.Kind != message.KindStart { // the sender of a start receives the end of the instance
 		i.owner.commits.answer(arr.Reply, message.Answer{Instance: arr.Instance, Problem: &message.Problem{Code: message.ProblemRefused, Message: why}})
 	}

@@ -5,8 +5,9 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/eventcodec"
+	"github.com/pawlrun/pawl/internal/fold"
 	"github.com/pawlrun/pawl/internal/record"
-	"github.com/pawlrun/pawl/pkg/history"
 )
 
 // commits writes turns, and sends their effects and answers.
@@ -40,7 +41,7 @@ func (a *admission) commitEntered(in *instance, t *turn) {
 // encodeAgain encodes the schedules whose limit has changed since they were encoded.
 func (t *turn) encodeAgain() error {
 	for _, e := range t.stamped {
-		b, err := history.Encode(e)
+		b, err := eventcodec.Encode(e)
 		if err != nil {
 			return err
 		}
@@ -53,8 +54,8 @@ func (t *turn) encodeAgain() error {
 
 // hasEntered returns the tickets with which the turn has entered limits. (A retained slot may be from an earlier turn: it leaves with the
 // instance, or the sweep of its limit finds it.)
-func (t *turn) hasEntered() []history.Ticket {
-	return slices.DeleteFunc(t.Fold.Tickets(), func(k history.Ticket) bool {
+func (t *turn) hasEntered() []fold.Ticket {
+	return slices.DeleteFunc(t.Fold.Tickets(), func(k fold.Ticket) bool {
 		return k.Event < t.Events[0].Meta().ID || k.Limit.Retain && !k.Waiting
 	})
 }

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/fold"
 	"github.com/pawlrun/pawl/internal/record"
-	"github.com/pawlrun/pawl/pkg/history"
 )
 
 // commitAnswered handles the answer to a commit. A commit whose fate is unknown is sent again unchanged, and never decided again: the
@@ -66,7 +66,7 @@ func (c *commits) committed(in *instance, t *turn, w *record.Commit, done record
 	_, stalled := c.owner.removals.stalls[in.id]
 	if w.NewHead != "" {
 		if len(w.Record.Unread) > 0 {
-			c.owner.log.Info("instance ended with unread events", "instance", in.id, "events", history.FormatUnread(w.Record.Unread))
+			c.owner.log.Info("instance ended with unread events", "instance", in.id, "events", record.FormatUnread(w.Record.Unread))
 		}
 		in.rec = w.Advance(in.rec)
 		delete(c.owner.removals.stalls, in.id)
@@ -94,7 +94,7 @@ func (c *commits) committed(in *instance, t *turn, w *record.Commit, done record
 	c.publishCommit(in, t, w, stalled, done.Now)
 	if len(w.Prepend) > 0 {
 		c.owner.unloadCode(in)
-		in.current = current{state: &history.State{}}
+		in.current = current{state: &fold.State{}}
 		if w.Record.NewIncarnation {
 			in.sent, in.notifiedStatusVersion, in.inboxOverflowed, in.searched, in.cancelled = record.Watermark{}, 0, false, false, nil // the successor has none of it
 		}
@@ -121,7 +121,7 @@ func (in *instance) fold(t *turn) error {
 		return nil
 	}
 	if in.state == nil {
-		in.state = &history.State{}
+		in.state = &fold.State{}
 	}
 	for _, ev := range t.Events {
 		if err := in.state.Apply(ev); err != nil {

@@ -3,6 +3,9 @@ package core
 import (
 	"fmt"
 
+	"github.com/pawlrun/pawl/internal/effectid"
+	"github.com/pawlrun/pawl/internal/eventcodec"
+	"github.com/pawlrun/pawl/internal/fold"
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -10,7 +13,7 @@ import (
 
 // Given is the input of a turn.
 type Given struct {
-	Identity history.Identity
+	Identity effectid.Identity
 	Source
 	Parent *history.Parent // for the first turn of an instance
 	Seal   string          // suffix of the ids of the inbox elements that the turn makes
@@ -38,7 +41,7 @@ type Decided struct {
 	Status  *StatusChange      // nil: the custom status was not set
 	Unread  []string           // names of the events that the code has received and not read
 	Answers []AnsweredUpdate
-	// Attributes is the encoding of history.Attributes after the turn; empty: the code has not run, or the instance never had any.
+	// Attributes is the encoding of attribute.Set after the turn; empty: the code has not run, or the instance never had any.
 	Attributes string
 
 	Heavy     bool   // the code holds large payloads, and does not stay in memory
@@ -51,7 +54,7 @@ type Decided struct {
 
 // Additions is what a turn adds to the history.
 type Additions struct {
-	Fold      *history.State // the state after the turn
+	Fold      *fold.State // the state after the turn
 	Events    []history.Event
 	Encoded   [][]byte
 	Size      int               // bytes of Encoded and of the answers to updates
@@ -96,7 +99,7 @@ func (t *Decided) RecordEncoded(e history.Event, b []byte) bool {
 	}
 	if b == nil {
 		var err error
-		if b, err = history.Encode(e); err != nil {
+		if b, err = eventcodec.Encode(e); err != nil {
 			t.Err = err
 			return false
 		}
@@ -126,7 +129,7 @@ func (t *Decided) noteSettled(e history.Event) {
 	if s := t.Fold.Started; s == nil || s.Headers == "" {
 		return
 	}
-	id, ok := history.Settles(e)
+	id, ok := fold.Settles(e)
 	if !ok {
 		return
 	}
@@ -144,7 +147,7 @@ func (t *Decided) noteSettled(e history.Event) {
 }
 
 // FoldOf returns the state after these events, without the tickets released and the messages sent by the turns so far.
-func FoldOf(events []history.Event) (*history.State, error) {
+func FoldOf(events []history.Event) (*fold.State, error) {
 	s, err := foldEvents(events)
 	if err == nil {
 		s.TakeReleased()
@@ -154,8 +157,8 @@ func FoldOf(events []history.Event) (*history.State, error) {
 }
 
 // foldEvents returns the state after these events.
-func foldEvents(events []history.Event) (*history.State, error) {
-	s := &history.State{}
+func foldEvents(events []history.Event) (*fold.State, error) {
+	s := &fold.State{}
 	for _, ev := range events {
 		if err := s.Apply(ev); err != nil {
 			return s, err

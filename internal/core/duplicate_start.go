@@ -3,6 +3,7 @@ package core
 import (
 	"fmt"
 
+	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -21,9 +22,9 @@ const (
 // ClassifyStart classifies a start. mine is the parent of the instance that has the id.
 func ClassifyStart(mine *history.Parent, s *history.Started) startClass {
 	switch {
-	case s.Parent == nil, mine.SamePlace(s.Parent) && mine.Effect == s.Parent.Effect:
+	case s.Parent == nil, samePlace(mine, s.Parent) && mine.Effect == s.Parent.Effect:
 		return OwnStart
-	case mine.SamePlace(s.Parent):
+	case samePlace(mine, s.Parent):
 		return OrphanStart
 	default:
 		return IDConflict
@@ -98,11 +99,11 @@ func (t *turns) promoteSuccessor(in *instance, successor *history.Started) {
 
 // Element encodes an input for the front of an inbox.
 func Element(id string, ev history.Event) ([]byte, error) {
-	body, err := history.Encode(ev)
+	body, err := eventcodec.Encode(ev)
 	if err != nil {
 		return nil, err
 	}
-	return history.Element{ID: id, At: ev.Meta().At, Body: body}.Encode(), nil
+	return eventcodec.Element{ID: id, At: ev.Meta().At, Body: body}.Encode(), nil
 }
 
 // StartID returns the id of an execution's start that is not from the stream. The scripts read the mark "!".

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/internal/author"
+	"github.com/pawlrun/pawl/internal/fold"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/internal/text"
@@ -85,7 +86,7 @@ func (t *turns) endByName(in *instance, why *cancel.Cancelled, end history.Event
 }
 
 // newTurn returns a turn that the owner decides without code.
-func (o *Owner) newTurn(in *instance, fold *history.State) *turn {
+func (o *Owner) newTurn(in *instance, fold *fold.State) *turn {
 	return &turn{in: in, now: o.clock.now(), Decided: Decided{Additions: Additions{Fold: fold}}}
 }
 

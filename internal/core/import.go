@@ -3,6 +3,9 @@ package core
 import (
 	"errors"
 
+	"github.com/pawlrun/pawl/internal/eventcodec"
+	"github.com/pawlrun/pawl/internal/fold"
+	"github.com/pawlrun/pawl/internal/imported"
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/pawlcodec"
@@ -24,7 +27,7 @@ import (
 // outstanding children are started again. So an imported instance runs nothing until an operator requests it.
 //
 // The events keep the values that their code has seen: random values and ids of children are derived from the recorded identity
-// (Started.Recorded). Effect ids of children and tickets are replaced (history.Import.Adopt), so that neither a cancellation nor a rewind
+// (Started.Recorded). Effect ids of children and tickets are replaced (imported.Instance.Adopt), so that neither a cancellation nor a rewind
 // of the imported instance affects children and tickets of the exported one.
 //
 // An import that a newer build made waits for an owner of that build, stalled as unreadable.
@@ -34,7 +37,7 @@ import (
 // importing returns the start at the head of the inbox that imports the instance; nil: there is none.
 func (in *instance) importing() *history.Started {
 	s, ok := in.unread0().(*history.Started)
-	if !ok || s.Name != message.ImportName || s.Payload.Type != history.TypeImport || in.rec != nil {
+	if !ok || s.Name != message.ImportName || s.Payload.Type != imported.ContentType || in.rec != nil {
 		return nil
 	}
 	return s
@@ -43,7 +46,7 @@ func (in *instance) importing() *history.Started {
 // importInstance writes the record and the history of an imported instance. If the import is invalid, the instance fails. The payload is
 // decoded here, and not by the shell, because its bounds keep that fast.
 func (t *turns) importInstance(in *instance, s *history.Started) {
-	m, err := history.ReadImport(s.Payload)
+	m, err := imported.Read(s.Payload)
 	var events []history.Event
 	if err == nil {
 		events, err = m.Adopt(in.id, s)
@@ -51,12 +54,12 @@ func (t *turns) importInstance(in *instance, s *history.Started) {
 	for i := 0; i < len(events) && err == nil; i++ { // a payload in the object store would be removed with the exported instance
 		err = pawlcodec.CheckPortable(events[i])
 	}
-	if errors.Is(err, history.ErrNewerVersion) {
+	if errors.Is(err, eventcodec.ErrNewerVersion) {
 		t.owner.removals.stall(in, stallUnreadable, err.Error()) // the start keeps its payload
 		return
 	}
 	s.Payload = history.Payload{}
-	turn := t.owner.newTurn(in, &history.State{})
+	turn := t.owner.newTurn(in, &fold.State{})
 	turn.noted, turn.imported = true, true
 	if err != nil || !turn.Record(events) {
 		t.failByName(in, &history.Failure{Code: history.CodeUndecodable, Permanent: true, Message: errors.Join(err, turn.Err).Error()})

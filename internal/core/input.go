@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/effectid"
+	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -47,14 +49,14 @@ func Arrivals(out []Arrival, in message.Input, seal string) ([]Arrival, error) {
 func arrive(out []Arrival, in message.Input, ev history.Event, kind record.MessageKind, seal string) ([]Arrival, error) {
 	at := in.Pos.Time / int64(time.Millisecond)
 	ev.Meta().At = at
-	body, err := history.Encode(ev)
+	body, err := eventcodec.Encode(ev)
 	if err != nil {
 		return out, err
 	}
 	id := elementID(in) + seal
 	return append(out, Arrival{
 		Instance: in.Instance, Kind: in.Kind, Reply: in.Reply, Force: in.Force || overtakes(in), Pos: in.Pos, Ev: Unread{ID: id, Ev: ev},
-		Msg: record.Message{Instance: in.Instance, ID: seenID(in), Kind: kind, Element: history.Element{ID: id, At: at, Body: body}.Encode()},
+		Msg: record.Message{Instance: in.Instance, ID: seenID(in), Kind: kind, Element: eventcodec.Element{ID: id, At: at, Body: body}.Encode()},
 	}), nil
 }
 
@@ -86,7 +88,7 @@ func seenID(in message.Input) string {
 		name = in.Event.Name
 	}
 	if in.Kind == message.KindUpdate {
-		return history.UpdateKey(name, in.ID)
+		return effectid.UpdateKey(name, in.ID)
 	}
 	return in.Sender.String() + "." + in.Kind.String() + "." + name + " " + in.ID
 }

@@ -3,6 +3,7 @@ package core
 import (
 	"time"
 
+	"github.com/pawlrun/pawl/internal/fold"
 	"github.com/pawlrun/pawl/internal/limit"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -62,7 +63,7 @@ type memory struct {
 
 // current is the in-memory state of the current execution; the next execution begins with an empty one.
 type current struct {
-	state           *history.State      // the stored state
+	state           *fold.State         // the stored state
 	resident        bool                // the code is in memory and has reached the state; otherwise a turn replays events first
 	heavy           bool                // the code is evicted between turns, because of large payloads
 	events          []history.Event     // history that is loaded and not replayed yet

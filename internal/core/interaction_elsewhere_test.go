@@ -4,10 +4,10 @@ import (
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/core"
+	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/internal/pool"
 	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/internal/turn"
-	"github.com/pawlrun/pawl/pkg/history"
 )
 
 // elsewherePrograms returns the orchestrations of the other process.
@@ -67,11 +67,11 @@ func (x *interaction) turnElsewhere(id string, g *core.Given, how string) *core.
 	}
 	h.Program = b.Program
 	for _, ev := range x.of(id).events {
-		encoded, err := history.Encode(ev)
+		encoded, err := eventcodec.Encode(ev)
 		if err != nil {
 			x.t.Fatal(err)
 		}
-		if ev, err = history.Decode(ev.Meta().ID, encoded); err != nil {
+		if ev, err = eventcodec.Decode(ev.Meta().ID, encoded); err != nil {
 			x.t.Fatal(err)
 		}
 		h.Events = append(h.Events, ev)

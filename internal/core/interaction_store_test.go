@@ -11,6 +11,8 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/author"
+	"github.com/pawlrun/pawl/internal/eventcodec"
+	"github.com/pawlrun/pawl/internal/imported"
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/replay"
@@ -165,10 +167,10 @@ func (x *interaction) importOf(id string, completed bool) message.Input {
 		result := history.Payload{Type: history.TypeJSON, Data: []byte(`"y"`)}
 		events = append(events, &history.ActivityCompleted{Scheduled: 2, Result: result}, &history.Completed{Result: result})
 	}
-	m := history.Import{Instance: "order-1"}
+	m := imported.Instance{Instance: "order-1"}
 	for i, ev := range events {
 		*ev.Meta() = history.Head{ID: uint64(i) + 1, At: 1}
-		b, err := history.Encode(ev)
+		b, err := eventcodec.Encode(ev)
 		if err != nil {
 			x.t.Fatal(err)
 		}
@@ -191,7 +193,7 @@ func (x *interaction) importOfNewer(id string) message.Input {
 	if err = errors.Join(err, z.Close()); err != nil {
 		x.t.Fatal(err)
 	}
-	p := history.Payload{Type: history.TypeImport, Data: b.Bytes()}
+	p := history.Payload{Type: imported.ContentType, Data: b.Bytes()}
 	return message.Input{Instance: id, Kind: message.KindStart, Name: message.ImportName, Payload: p, Reuse: history.ReuseReject, ID: "import"}
 }
 
@@ -199,7 +201,7 @@ func (x *interaction) importOfNewer(id string) message.Input {
 func (s *stored) source(t *testing.T) record.RewindSource {
 	src := record.RewindSource{Inbox: slices.Clone(s.inbox)}
 	for _, ev := range s.events {
-		b, err := history.Encode(ev)
+		b, err := eventcodec.Encode(ev)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -235,13 +237,13 @@ func (x *interaction) commit(s *stored, c *record.Commit) (record.Committed, err
 		return record.Committed{}, fmt.Errorf("head is %q: %w", s.head(), record.ErrConflict)
 	default:
 		for _, id := range c.Pop {
-			if el, err := history.ParseElement(s.inbox[0]); err != nil || el.ID != id {
+			if el, err := eventcodec.ParseElement(s.inbox[0]); err != nil || el.ID != id {
 				x.t.Fatalf("the commit pops %q, and the inbox begins with %q: %v", id, el.ID, errors.Join(err))
 			}
 			s.inbox = s.inbox[1:]
 		}
 		for _, b := range c.Events {
-			ev, err := history.Decode(uint64(len(s.events)+1), b)
+			ev, err := eventcodec.Decode(uint64(len(s.events)+1), b)
 			if err != nil {
 				x.t.Fatal(err)
 			}

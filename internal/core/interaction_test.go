@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/internal/core"
+	"github.com/pawlrun/pawl/internal/eventcodec"
+	"github.com/pawlrun/pawl/internal/fold"
 	"github.com/pawlrun/pawl/internal/limit"
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/record"
@@ -92,7 +94,7 @@ type stores struct {
 // resident is the memory of the processes.
 type resident struct {
 	code   map[string]turn.Code
-	guests map[string]*history.State // instances whose code is in another process
+	guests map[string]*fold.State // instances whose code is in another process
 }
 
 // limits are the limits that the owner has called.
@@ -107,7 +109,7 @@ func newInteraction(t *testing.T) *interaction {
 		t.Fatal(err)
 	}
 	x := &interaction{
-		t: t, now: time.UnixMilli(1_800_000_000_000), stores: stores{stored: make(map[string]*stored)}, outstanding: make(map[string]core.Effect), resident: resident{code: make(map[string]turn.Code), guests: make(map[string]*history.State)},
+		t: t, now: time.UnixMilli(1_800_000_000_000), stores: stores{stored: make(map[string]*stored)}, outstanding: make(map[string]core.Effect), resident: resident{code: make(map[string]turn.Code), guests: make(map[string]*fold.State)},
 		leases: record.LeaseClaimed, limits: limits{members: make(map[string]limit.Member)}, carried: make(map[string]core.Message),
 	}
 	x.cfg = core.Config{ReconcileInterval: 10 * time.Second, MaxClaims: 10, Parked: 100, Programs: programs}
@@ -417,11 +419,11 @@ func (x *interaction) complete(id, number, how string) []string {
 	if how == "failed" || how == "retryable" {
 		end = &history.ActivityFailed{Scheduled: n, Failure: history.Failure{Message: "broken", Permanent: how == "failed"}}
 	}
-	body, err := history.Encode(end)
+	body, err := eventcodec.Encode(end)
 	if err != nil {
 		x.t.Fatal(err)
 	}
-	el := history.Element{ID: "a" + effect + ".1", At: x.now.UnixMilli(), Body: body}.Encode()
+	el := eventcodec.Element{ID: "a" + effect + ".1", At: x.now.UnixMilli(), Body: body}.Encode()
 	s.inbox = append(s.inbox, el)
 	if how == "silent" {
 		return nil

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/pawlrun/pawl/internal/fold"
 	"github.com/pawlrun/pawl/internal/limit"
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/record"
@@ -23,7 +24,7 @@ type LimitNotice struct {
 
 // concerns reports whether the notice concerns the ticket's current entry into the limit, which the history records. An older notice
 // concerns an earlier entry, by a turn that was lost: the ticket has left and has entered again since.
-func (w LimitNotice) concerns(k history.Ticket) bool {
+func (w LimitNotice) concerns(k fold.Ticket) bool {
 	since := k.Limit.WaitingSince
 	if w.Requested { // does not depend on the clock of the limit
 		return w.Since == since
@@ -104,7 +105,7 @@ func (n *notices) applyNotices(in *instance) {
 		return
 	}
 	type match struct {
-		ticket history.Ticket
+		ticket fold.Ticket
 		notice LimitNotice
 	}
 	var all []match
@@ -130,13 +131,13 @@ func (n *notices) applyNotices(in *instance) {
 
 // matches finds the ticket of the history that a notice is about. A turn that was lost may have entered the ticket into another limit,
 // because the key path was different, or as another member, because it did not retain its slot.
-func (in *instance) matches(w LimitNotice) (history.Ticket, bool) {
+func (in *instance) matches(w LimitNotice) (fold.Ticket, bool) {
 	k, ok := in.state.Find(w.Member.Ticket)
 	return k, ok && w.Limit == k.Limit.Name && w.Member == Member(in.id, k.Event, in.state, k.Limit)
 }
 
 // applyNotice applies a notice about a waiting ticket. If the limit must be queried first, the ticket is added to calls.
-func (n *notices) applyNotice(in *instance, k history.Ticket, w LimitNotice, calls *limitCalls) {
+func (n *notices) applyNotice(in *instance, k fold.Ticket, w LimitNotice, calls *limitCalls) {
 	switch {
 	case w.Requested && !w.concerns(k): // the ticket has entered again since, and that entry was answered
 	case w.Unverified, !w.concerns(k):

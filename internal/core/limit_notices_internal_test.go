@@ -3,6 +3,7 @@ package core
 import (
 	"testing"
 
+	"github.com/pawlrun/pawl/internal/fold"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
@@ -20,7 +21,7 @@ func TestNoticeMatchesTheEntryInTheHistory(t *testing.T) {
 		"requested, of a limit that had not answered":                {since: 0, notice: LimitNotice{At: 3, Requested: true}, want: true},
 		"requested, before it entered again":                         {since: 10, notice: LimitNotice{At: 30, Requested: true, Since: 5}},
 	} {
-		k := history.Ticket{Limit: &history.Limit{WaitingSince: c.since}}
+		k := fold.Ticket{Limit: &history.Limit{WaitingSince: c.since}}
 		if got := c.notice.concerns(k); got != c.want {
 			t.Errorf("%s: %v", what, got)
 		}

@@ -6,14 +6,15 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pawlrun/pawl/internal/eventcodec"
+	"github.com/pawlrun/pawl/internal/fold"
 	"github.com/pawlrun/pawl/internal/record"
-	"github.com/pawlrun/pawl/pkg/history"
 )
 
 // parseElement decodes an element of an inbox. Any process with a worker's credentials can push an element that is not sealed, so such
 // an element is accepted only as the completion of an activity. Unread.Fits decides whether that activity is outstanding.
 func (i *inboxes) parseElement(b []byte) (Unread, error) {
-	el, err := history.ParseElement(b)
+	el, err := eventcodec.ParseElement(b)
 	if err != nil {
 		return Unread{}, err
 	}
@@ -23,7 +24,7 @@ func (i *inboxes) parseElement(b []byte) (Unread, error) {
 		return i.forged(u), nil
 	}
 	ev, err := el.Event()
-	if errors.Is(err, history.ErrNewerVersion) {
+	if errors.Is(err, eventcodec.ErrNewerVersion) {
 		return u, err
 	}
 	if err == nil { // otherwise the element is removed by its id
@@ -94,10 +95,10 @@ func (i *inboxes) take(in *instance, l record.Loaded) error {
 	}
 	state, err := foldEvents(l.Events)
 	if err != nil {
-		return fmt.Errorf("%w: %w", history.ErrCorrupt, err)
+		return fmt.Errorf("%w: %w", eventcodec.ErrCorrupt, err)
 	}
 	if l.Record != nil && !l.Record.Status.Ended() && state.Len != l.Record.Events {
-		return fmt.Errorf("the history has %d events, and the record has %d: %w", state.Len, l.Record.Events, history.ErrCorrupt)
+		return fmt.Errorf("the history has %d events, and the record has %d: %w", state.Len, l.Record.Events, eventcodec.ErrCorrupt)
 	}
 	state.TakeReleased() // tickets released by earlier turns have left, or the sweeps of their limits find them
 	in.needsInboxRead = false
@@ -114,11 +115,11 @@ func (in *instance) restoreOutbox(l record.Loaded) error {
 	if in.rec.HasPendingMessages() && (in.rec.Status.Ended() || in.rec.Produced.Execution < in.rec.Execution) {
 		if uint64(len(l.Previous)) < in.rec.Produced.Event {
 			return fmt.Errorf("execution %d has pending messages up to event %d, and its history has %d events: %w",
-				in.rec.Produced.Execution, in.rec.Produced.Event, len(l.Previous), history.ErrCorrupt)
+				in.rec.Produced.Execution, in.rec.Produced.Event, len(l.Previous), eventcodec.ErrCorrupt)
 		}
 		past, err := foldEvents(l.Previous)
 		if err != nil {
-			return fmt.Errorf("execution %d: %w: %w", in.rec.Produced.Execution, history.ErrCorrupt, err)
+			return fmt.Errorf("execution %d: %w: %w", in.rec.Produced.Execution, eventcodec.ErrCorrupt, err)
 		}
 		in.restoreMessages(past, in.rec.Produced.Execution)
 	}
@@ -126,7 +127,7 @@ func (in *instance) restoreOutbox(l record.Loaded) error {
 	return nil
 }
 
-func (in *instance) restoreMessages(s *history.State, execution uint64) {
+func (in *instance) restoreMessages(s *fold.State, execution uint64) {
 	if in.sent.Execution > execution {
 		return
 	}
@@ -189,7 +190,7 @@ func (i *inboxes) unreadable(in *instance, err error) {
 }
 
 // PendingCount returns the number of messages that are not recorded as published, and removes them from the state.
-func PendingCount(id string, l record.Loaded, state *history.State) uint64 {
+func PendingCount(id string, l record.Loaded, state *fold.State) uint64 {
 	in := &instance{id: id}
 	in.rec, in.state = l.Record, state
 	if in.restoreOutbox(l) != nil {

@@ -3,7 +3,10 @@ package core
 import (
 	"cmp"
 
+	"github.com/pawlrun/pawl/internal/effectid"
+	"github.com/pawlrun/pawl/internal/fold"
 	"github.com/pawlrun/pawl/internal/message"
+	"github.com/pawlrun/pawl/internal/propagate"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -20,7 +23,7 @@ type pendingMessage struct {
 }
 
 // newMessages takes the pending messages out of a state.
-func newMessages(id string, execution uint64, s *history.State) []*pendingMessage {
+func newMessages(id string, execution uint64, s *fold.State) []*pendingMessage {
 	ms := s.PendingMessages()
 	if len(ms) == 0 {
 		return nil
@@ -29,8 +32,8 @@ func newMessages(id string, execution uint64, s *history.State) []*pendingMessag
 	for i, m := range ms {
 		out[i] = &pendingMessage{mark: record.Watermark{Execution: execution, Event: m.ID}, in: asInput(id, s, m)}
 		if c := m.Cancel; c != nil {
-			depth, _ := s.Started.Parent.Lineage(c)
-			out[i].cancelMark = history.Mark(depth, c.Effect)
+			depth, _ := effectid.Lineage(s.Started.Parent, c)
+			out[i].cancelMark = effectid.Mark(depth, c.Effect)
 			if !c.Abandon { // the start of an abandoned child is a message of its own; any other start is no longer pending now
 				start := childStart(id, s.Started, c)
 				out[i].before = &start
@@ -42,7 +45,7 @@ func newMessages(id string, execution uint64, s *history.State) []*pendingMessag
 }
 
 // asInput returns a message as the input of its receiver.
-func asInput(id string, s *history.State, m history.Message) message.OutInput {
+func asInput(id string, s *fold.State, m fold.Message) message.OutInput {
 	switch e := m.Event.(type) {
 	case *history.EventSent:
 		return sent(id, s.Started, e)
@@ -65,7 +68,7 @@ func asInput(id string, s *history.State, m history.Message) message.OutInput {
 func sent(id string, from *history.Started, e *history.EventSent) message.OutInput {
 	var headers history.Headers
 	if from.Headers != "" {
-		headers = from.Headers.Outgoing(history.EventSpan(history.Identity{Instance: id, Origin: from.Origin, Execution: from.Execution}, e.ID))
+		headers = propagate.Outgoing(from.Headers, effectid.EventSpan(effectid.Identity{Instance: id, Origin: from.Origin, Execution: from.Execution}, e.ID))
 	}
 	if s := e.Start; s != nil {
 		return message.OutInput{
@@ -80,7 +83,7 @@ func sent(id string, from *history.Started, e *history.EventSent) message.OutInp
 // message to a child is the child's effect id, so that a later instance with the same id may receive another one.
 func broadcast(id string, from *history.Started, e *history.Broadcast, to string) message.OutInput {
 	out := message.OutInput{
-		Instance: to, Kind: message.KindOperate, Name: e.Verb, Text: e.Text, ID: cmp.Or(e.Of, history.BroadcastID(id, from.Origin)), By: cmp.Or(from.By, id), Of: e.Of,
+		Instance: to, Kind: message.KindOperate, Name: e.Verb, Text: e.Text, ID: cmp.Or(e.Of, effectid.Broadcast(id, from.Origin)), By: cmp.Or(from.By, id), Of: e.Of,
 		Operate: message.Operate{Stop: e.Stop, Start: e.Start, To: e.To},
 	}
 	switch e.Verb {
@@ -96,9 +99,9 @@ func broadcast(id string, from *history.Started, e *history.Broadcast, to string
 
 // childStart returns the start of a child, or of a detached instance, by the execution that began with s.
 func childStart(id string, s *history.Started, e *history.ChildScheduled) message.OutInput {
-	out := message.OutInput{Instance: e.Instance, Kind: message.KindStart, Name: e.Name, Version: e.Version, Payload: e.Payload, By: id, Headers: s.Headers.Outgoing([8]byte{})}
+	out := message.OutInput{Instance: e.Instance, Kind: message.KindStart, Name: e.Name, Version: e.Version, Payload: e.Payload, By: id, Headers: propagate.Outgoing(s.Headers, [8]byte{})}
 	if !e.Detached {
-		depth, above := s.Parent.Lineage(e)
+		depth, above := effectid.Lineage(s.Parent, e)
 		out.Parent = &history.Parent{
 			Instance: id, Origin: s.Origin, Execution: s.Execution, Event: e.ID, Effect: e.Effect, HeldLimits: heldLimits(s), Depth: depth, AncestorMarks: above,
 		}

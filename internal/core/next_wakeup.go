@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/fold"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -23,7 +24,7 @@ func (c *commits) wakeupAfter(in *instance, t *turn) int64 {
 }
 
 // nextWakeup returns the time at which an instance with this state must be reconciled next, Unix ms; 0: nothing is due.
-func (c *commits) nextWakeup(in *instance, s *history.State) int64 {
+func (c *commits) nextWakeup(in *instance, s *fold.State) int64 {
 	var at int64
 	soon := c.owner.nextInterval()
 	if len(in.outbox) > 0 {
@@ -130,7 +131,7 @@ func (in *instance) delayed() *history.Started {
 }
 
 // deadline returns the time at which the run times out, from its state or from the start at the head of the inbox, Unix ms; 0: never.
-func (in *instance) deadline(s *history.State) int64 {
+func (in *instance) deadline(s *fold.State) int64 {
 	if s != nil && s.Len > 0 {
 		return s.Deadline()
 	}
@@ -141,7 +142,7 @@ func (in *instance) deadline(s *history.State) int64 {
 }
 
 // NextDue returns the time of the next decision by time of an execution: its first timer, or an overdue failure. ok: there is one.
-func NextDue(s *history.State, overdue []history.Event) (at int64, ok bool) {
+func NextDue(s *fold.State, overdue []history.Event) (at int64, ok bool) {
 	if s == nil || s.Len == 0 {
 		return 0, false
 	}

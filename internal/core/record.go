@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"strconv"
 
+	"github.com/pawlrun/pawl/internal/effectid"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -111,7 +112,7 @@ func (t *turn) noteEnd(in *instance, r *record.Record) {
 			names = append(names, ev.Name)
 		}
 	}
-	r.Unread = history.CountUnread(names)
+	r.Unread = record.CountUnread(names)
 }
 
 // leases returns the leases that the turn creates and deletes. A waiter at a limit has no lease before it is admitted. A poisoned
@@ -179,10 +180,10 @@ func (t *turn) answers() (out []record.Answer) {
 	for _, a := range t.Answers {
 		if !a.Left {
 			if b, err := a.Answer.Encode(); err == nil { // it was encoded as an event before
-				out = append(out, record.Answer{Update: a.Update.Key(), Answer: b})
+				out = append(out, record.Answer{Update: effectid.UpdateKey(a.Update.Name, a.Update.UpdateID), Answer: b})
 			}
 		} else if t.in.rec == nil { // nothing else would remove the update
-			out = append(out, record.Answer{Update: a.Update.Key()})
+			out = append(out, record.Answer{Update: effectid.UpdateKey(a.Update.Name, a.Update.UpdateID)})
 		}
 	}
 	return out

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/fold"
 	"github.com/pawlrun/pawl/internal/limit"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -77,7 +78,7 @@ func (a *admission) enterStart(in *instance, declared history.Declared) {
 	a.owner.to(in, admittingStart)
 	a.admit(&limitCall{
 		reason: EnterStart, in: in, entries: []entry{{event: 1, limit: g}},
-		call: limit.AdmitRequest{Limit: g.Name, InForce: f, Enter: []limit.Entry{{Member: Member(in.id, 1, &history.State{Started: s}, g)}}},
+		call: limit.AdmitRequest{Limit: g.Name, InForce: f, Enter: []limit.Entry{{Member: Member(in.id, 1, &fold.State{Started: s}, g)}}},
 	})
 }
 

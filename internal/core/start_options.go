@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/fold"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -38,7 +39,7 @@ func (t *turns) beforeStart(in *instance) (waits bool) {
 	case s == nil, in.rec == nil && s.StartAt <= t.owner.clock.now():
 		return false
 	case in.rec == nil:
-		turn := t.owner.newTurn(in, &history.State{})
+		turn := t.owner.newTurn(in, &fold.State{})
 		turn.noted, turn.note = true, record.Pending
 		t.owner.commits.commit(in, turn)
 	case t.owner.operators.endWait(in):

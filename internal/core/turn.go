@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/internal/author"
+	"github.com/pawlrun/pawl/internal/effectid"
+	"github.com/pawlrun/pawl/internal/fold"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/pkg/cancel"
@@ -30,7 +32,7 @@ type turn struct {
 type admitted struct {
 	calls    int                          // calls of limits that are not answered
 	messages []*pendingMessage            // to other instances
-	tickets  []history.Ticket             // tickets to release
+	tickets  []fold.Ticket                // tickets to release
 	released []string                     // released tickets whose slots were retained from one attempt to the next
 	refused  []history.Event              // failures of rejected activities: inputs of the next turn
 	stamped  []*history.ActivityScheduled // schedules whose limit has changed since they were encoded
@@ -119,12 +121,12 @@ func (in *instance) orchestration() (name, version string, begins bool) {
 }
 
 // identity returns the identity of the execution, from the record or from the start that is about to be turned.
-func (in *instance) identity() history.Identity {
+func (in *instance) identity() effectid.Identity {
 	if in.rec != nil {
-		return history.Identity{Instance: in.id, Origin: in.rec.Origin, Execution: in.rec.Execution}
+		return effectid.Identity{Instance: in.id, Origin: in.rec.Origin, Execution: in.rec.Execution}
 	}
 	s, _ := in.unread[0].Ev.(*history.Started) // advance checks it before it turns
-	return history.Identity{Instance: in.id, Origin: s.Origin, Execution: s.Execution}
+	return effectid.Identity{Instance: in.id, Origin: s.Origin, Execution: s.Execution}
 }
 
 // turned handles the result of a turn.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
@@ -109,9 +110,9 @@ func (u Unread) ends(e *history.ActivityScheduled) bool {
 
 // MarshalJSON encodes the input as its inbox element.
 func (u Unread) MarshalJSON() ([]byte, error) {
-	el := history.Element{ID: u.ID}
+	el := eventcodec.Element{ID: u.ID}
 	if u.Ev != nil {
-		body, err := history.Encode(u.Ev)
+		body, err := eventcodec.Encode(u.Ev)
 		if err != nil {
 			return nil, err
 		}
@@ -122,7 +123,7 @@ func (u Unread) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON decodes the encoding of MarshalJSON.
 func (u *Unread) UnmarshalJSON(b []byte) (err error) {
-	var el history.Element
+	var el eventcodec.Element
 	if err = json.Unmarshal(b, &el); err != nil { //nolint:musttag // only the build that wrote it reads it; see MarshalJSON
 		return err
 	}
@@ -136,7 +137,7 @@ func (u *Unread) UnmarshalJSON(b []byte) (err error) {
 func DecodeEvents(first uint64, all [][]byte) ([]history.Event, error) {
 	var out []history.Event
 	for i, b := range all {
-		ev, err := history.Decode(first+uint64(i), b)
+		ev, err := eventcodec.Decode(first+uint64(i), b)
 		if err != nil {
 			return nil, err
 		}

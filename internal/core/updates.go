@@ -1,6 +1,8 @@
 package core
 
 import (
+	"github.com/pawlrun/pawl/internal/effectid"
+	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/replay"
@@ -19,7 +21,7 @@ import (
 // AnsweredUpdate is an update that a turn answers.
 type AnsweredUpdate struct {
 	Update *history.UpdateReceived
-	Answer history.UpdateAnswer
+	Answer eventcodec.UpdateAnswer
 	Left   bool // the update is dropped with its instance, and the answer is not written
 }
 
@@ -41,7 +43,7 @@ func updateReceived(in message.Input, name string, p history.Payload) *history.U
 
 // Answer adds the answer to an update that the code does not receive.
 func (t *Decided) Answer(u *history.UpdateReceived, at int64, why *history.Failure) {
-	t.Answers = append(t.Answers, AnsweredUpdate{Update: u, Answer: history.UpdateAnswer{At: at, Failure: why}})
+	t.Answers = append(t.Answers, AnsweredUpdate{Update: u, Answer: eventcodec.UpdateAnswer{At: at, Failure: why}})
 }
 
 // noteAnswered keeps the update that an event answers, before the state drops it.
@@ -52,14 +54,14 @@ func (t *Decided) noteAnswered(e history.Event) {
 	}
 	if u := t.Fold.Update(a.Update); u != nil {
 		t.Size += len(a.Result.Data)
-		t.Answers = append(t.Answers, AnsweredUpdate{Update: u, Answer: history.UpdateAnswer{At: a.At, Result: a.Result, Failure: a.Failure}})
+		t.Answers = append(t.Answers, AnsweredUpdate{Update: u, Answer: eventcodec.UpdateAnswer{At: a.At, Result: a.Result, Failure: a.Failure}})
 	}
 }
 
 // leave answers an update that is dropped with its instance.
 func (t *Decided) leave(u Unread) {
 	if up, ok := u.Ev.(*history.UpdateReceived); ok {
-		t.Answers = append(t.Answers, AnsweredUpdate{Update: up, Answer: history.UpdateAnswer{Failure: replay.EndedUpdate(up.Name, up.UpdateID)}, Left: true})
+		t.Answers = append(t.Answers, AnsweredUpdate{Update: up, Answer: eventcodec.UpdateAnswer{Failure: replay.EndedUpdate(up.Name, up.UpdateID)}, Left: true})
 	}
 }
 
@@ -69,6 +71,6 @@ func (c *commits) repeatedUpdate(arr Arrival, result *record.Ingested) {
 	if !ok || arr.Reply == "" || !result.Repeat {
 		return
 	}
-	c.updaters.add(UpdateWait(arr.Instance, u.Key()), arr.Reply, c.owner.clock.now())
+	c.updaters.add(UpdateWait(arr.Instance, effectid.UpdateKey(u.Name, u.UpdateID)), arr.Reply, c.owner.clock.now())
 	c.owner.emit(Effect{Kind: ReadUpdate, ID: arr.Instance, Body: UpdateQuestion{Name: u.Name, UpdateID: u.UpdateID, Reply: arr.Reply}})
 }

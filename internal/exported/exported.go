@@ -8,6 +8,8 @@ import (
 	"os"
 
 	"github.com/pawlrun/pawl/internal/author"
+	"github.com/pawlrun/pawl/internal/effectid"
+	"github.com/pawlrun/pawl/internal/fold"
 	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/internal/show"
 	"github.com/pawlrun/pawl/internal/stacks"
@@ -60,7 +62,7 @@ func replayFile(code *author.Registry, codec *pawlcodec.Codec, file string) (tex
 }
 
 func replayOne(code *author.Registry, instance string, events []history.Event, opts replay.Options) error {
-	if _, broken := history.Check(events); len(broken) > 0 {
+	if _, broken := fold.Check(events); len(broken) > 0 {
 		return fmt.Errorf("the history of instance %s is broken: %w", instance, errors.Join(broken...))
 	}
 	if len(events) == 0 {
@@ -71,7 +73,7 @@ func replayOne(code *author.Registry, instance string, events []history.Event, o
 	if !ok {
 		return fmt.Errorf("instance %s is of orchestration %s, version %q, which this program does not have", instance, start.Name, start.Version)
 	}
-	id := history.Identity{Instance: instance, Origin: start.Origin, Execution: start.Execution}
+	id := effectid.Identity{Instance: instance, Origin: start.Origin, Execution: start.Execution}
 	var err error
 	stack, blocked := stacks.NewGuard().Run(func() {
 		x := replay.New(id, o.Program, opts)

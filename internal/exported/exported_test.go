@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/author"
+	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/internal/exported"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -27,7 +28,7 @@ func TestReplayOfCodeThatBlocksReportsItsStack(t *testing.T) {
 	}
 	start := &history.Started{Name: "blocked", Origin: history.Position{Seq: 1, Time: 1}, Execution: 1}
 	start.ID, start.At = 1, 1
-	raw, err := history.Encode(start)
+	raw, err := eventcodec.Encode(start)
 	if err != nil {
 		t.Fatal(err)
 	}

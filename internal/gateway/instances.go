@@ -18,6 +18,7 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/api"
+	"github.com/pawlrun/pawl/internal/attribute"
 	"github.com/pawlrun/pawl/internal/filter"
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/request"
@@ -156,7 +157,7 @@ func startInstance(c *call) (answer, error) {
 		opts = append(opts, client.Version(s.Version))
 	}
 	if len(s.Attributes) > 0 {
-		_, err := history.ParseAttributes(string(s.Attributes))
+		_, err := attribute.Parse(string(s.Attributes))
 		bad = append(bad, err)
 		opts = append(opts, client.Attributes(string(s.Attributes)))
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/access"
+	"github.com/pawlrun/pawl/internal/attribute"
 	"github.com/pawlrun/pawl/internal/text"
 	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/client"
@@ -48,7 +49,7 @@ func problemOf(err error) *problem {
 		errors.Is(err, client.ErrNoBatch):
 		p.Status = http.StatusNotFound
 	case errors.Is(err, pawl.ErrBadName), errors.Is(err, pawl.ErrBadID), errors.Is(err, transport.ErrBadName), errors.Is(err, transport.ErrBadInstance), errors.Is(err, client.ErrNoImport), badPolicy,
-		errors.Is(err, transport.ErrMalformed), errors.Is(err, history.ErrAttribute):
+		errors.Is(err, transport.ErrMalformed), errors.Is(err, attribute.ErrInvalid):
 		p.Status = http.StatusBadRequest
 	case errors.Is(err, client.ErrRunning):
 		p.Status, p.Do = http.StatusConflict, "cancel it first, or purge it with force=true"

@@ -25,6 +25,7 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/access"
+	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/internal/gateway"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/internal/transport"
@@ -78,7 +79,7 @@ func must(b *testing.B, err error) {
 // fill writes n instance records as commits would: 1 % running, 9 % failed, the others completed, 8 orchestrations.
 func fill(b *testing.B, rdb redis.UniversalClient, partitions, n int) {
 	b.Helper()
-	end, err := history.Encode(&history.Failed{Failure: history.Failure{Message: "declined", Code: "shop.declined"}})
+	end, err := eventcodec.Encode(&history.Failed{Failure: history.Failure{Message: "declined", Code: "shop.declined"}})
 	must(b, err)
 	base := time.Now().Add(-24 * time.Hour).UnixMilli()
 	var next atomic.Int64

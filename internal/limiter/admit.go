@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/internal/failpoint"
 	"github.com/pawlrun/pawl/internal/limit"
 	"github.com/pawlrun/pawl/internal/redisx"
@@ -191,7 +192,7 @@ func policyArgs(f limit.InForce, name string) ([]any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("limit %s: the policy: %w", name, err)
 	}
-	return []any{strconv.FormatUint(f.Version, 10), policy, f.Declared.Encode(), keyed}, nil
+	return []any{strconv.FormatUint(f.Version, 10), policy, eventcodec.EncodeDeclared(f.Declared), keyed}, nil
 }
 
 // send sends the script of a batch.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/internal/limit"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -59,7 +60,7 @@ func (g *Limiter) stats(ctx context.Context, name string, f limit.InForce) (s St
 	if has.Version, err = strconv.ParseUint(r.Str(16), 10, 64); err != nil {
 		return Stats{}, has, false, fmt.Errorf("limit %s: version of the policy: %w", name, err)
 	}
-	if has.Declared, err = history.DecodeDeclared([]byte(r.Str(17))); err != nil {
+	if has.Declared, err = eventcodec.DecodeDeclared([]byte(r.Str(17))); err != nil {
 		return Stats{}, has, false, fmt.Errorf("limit %s: %w", name, err)
 	}
 	s = Stats{

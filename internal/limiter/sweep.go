@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/internal/limit"
 	"github.com/pawlrun/pawl/internal/redisx"
-	"github.com/pawlrun/pawl/pkg/history"
 )
 
 // Sweep repairs a limit: it applies the policy unless its version is older than that of the limit (nil: no policy), rejects waiters that
@@ -48,7 +48,7 @@ func readSwept(reply any) (s limit.SweepReply, err error) {
 	if s.Version, err = strconv.ParseUint(version, 10, 64); err != nil {
 		return s, fmt.Errorf("version of the policy: %w", err)
 	}
-	if s.Declared, err = history.DecodeDeclared([]byte(declared)); err != nil {
+	if s.Declared, err = eventcodec.DecodeDeclared([]byte(declared)); err != nil {
 		return s, err
 	}
 	if s.Granted, err = members(granted); err != nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -30,7 +31,7 @@ func (a Answer) err() error {
 func (s Backend) Take(now int64, token string, from, to history.Position, batch []record.Message) ([]record.Ingested, error) {
 	messages := make([]Message, len(batch))
 	for i, m := range batch {
-		el, err := history.ParseElement(m.Element)
+		el, err := eventcodec.ParseElement(m.Element)
 		if err != nil {
 			return nil, err
 		}
@@ -80,7 +81,7 @@ func (s Backend) Write(now int64, token string, c *record.Commit) (record.Commit
 		t.Delete = append(t.Delete, l.Activity)
 	}
 	for _, b := range c.Prepend {
-		el, err := history.ParseElement(b)
+		el, err := eventcodec.ParseElement(b)
 		if err != nil {
 			return record.Committed{}, err
 		}
@@ -103,7 +104,7 @@ func (s Backend) Write(now int64, token string, c *record.Commit) (record.Commit
 	return out, got.Answer.err()
 }
 
-func element(el history.Element) Element {
+func element(el eventcodec.Element) Element {
 	kind := "event"
 	switch {
 	case strings.HasPrefix(el.ID, "!"):
@@ -120,7 +121,7 @@ func elements(inbox []Element) [][]byte { return encoded(inbox[:min(len(inbox), 
 func encoded(inbox []Element) [][]byte {
 	out := make([][]byte, 0, len(inbox))
 	for _, e := range inbox {
-		out = append(out, history.Element{ID: e.ID, At: e.Time, Body: e.Body}.Encode())
+		out = append(out, eventcodec.Element{ID: e.ID, At: e.Time, Body: e.Body}.Encode())
 	}
 	return out
 }
@@ -170,7 +171,7 @@ func (s Backend) Load(id string) (record.Loaded, error) {
 func Events(encoded []string) ([]history.Event, error) {
 	out := make([]history.Event, 0, len(encoded))
 	for i, e := range encoded {
-		ev, err := history.Decode(uint64(i+1), []byte(e))
+		ev, err := eventcodec.Decode(uint64(i+1), []byte(e))
 		if err != nil {
 			return out, err
 		}
@@ -213,7 +214,7 @@ func (s Backend) NextDue(now int64, token string, limit int) (record.DueSet, err
 
 // Complete acknowledges an activity with its result. It returns the pushed element, and whether the inbox was empty before.
 func (s *Store) Complete(now int64, g Claim, end history.Event) (answer Answer, pushed []byte, first bool) {
-	body, err := history.Encode(end)
+	body, err := eventcodec.Encode(end)
 	if err != nil {
 		return Gone, nil, false
 	}
@@ -224,5 +225,5 @@ func (s *Store) Complete(now int64, g Claim, end history.Event) (answer Answer, 
 	inbox := s.Get(g.Instance).Inbox
 	e := &inbox[len(inbox)-1]
 	e.Body = body
-	return OK, history.Element{ID: e.ID, At: e.Time, Body: body}.Encode(), length == 1
+	return OK, eventcodec.Element{ID: e.ID, At: e.Time, Body: body}.Encode(), length == 1
 }

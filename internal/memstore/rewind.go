@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -89,7 +90,7 @@ func (s Backend) WriteRewind(now int64, token string, w *record.Rewind) (record.
 		r.Delete = append(r.Delete, l.Activity)
 	}
 	for _, b := range w.Prepend {
-		el, err := history.ParseElement(b)
+		el, err := eventcodec.ParseElement(b)
 		if err != nil {
 			return record.Committed{}, err
 		}
@@ -105,7 +106,7 @@ func (s Backend) WriteRewind(now int64, token string, w *record.Rewind) (record.
 }
 
 // returned returns an element for the front of the inbox; a completion refers to the activity that it names.
-func (s *Store) returned(el history.Element) Element {
+func (s *Store) returned(el eventcodec.Element) Element {
 	e := element(el)
 	if ev, err := el.Event(); err == nil {
 		if c, ok := ev.(*history.ActivityCompleted); ok {

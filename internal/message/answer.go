@@ -3,6 +3,7 @@ package message
 import (
 	"encoding/json"
 
+	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/internal/wire"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -49,11 +50,11 @@ type Answer struct {
 // WireFields encodes or decodes the fields.
 func (a *Answer) WireFields(c *wire.Codec) {
 	c.String(&a.Instance)
-	a.Origin.WireFields(c)
+	eventcodec.PositionFields(c, &a.Origin)
 	c.Uint(&a.Execution)
 	c.String(&a.Status)
-	a.Result.WireFields(c)
-	wire.Optional(c, &a.Failure, func(c *wire.Codec, f *history.Failure) { f.WireFields(c) })
+	eventcodec.PayloadFields(c, &a.Result)
+	wire.Optional(c, &a.Failure, eventcodec.FailureFields)
 	wire.Optional(c, &a.Problem, func(c *wire.Codec, p *Problem) { p.WireFields(c) })
 	wire.Optional(c, &a.Custom, func(c *wire.Codec, s *CustomStatus) { s.WireFields(c) })
 }
@@ -68,7 +69,7 @@ type CustomStatus struct {
 // WireFields encodes or decodes the fields.
 func (s *CustomStatus) WireFields(c *wire.Codec) {
 	c.Uint(&s.Version)
-	s.Payload.WireFields(c)
+	eventcodec.PayloadFields(c, &s.Payload)
 	c.Bool(&s.Cleared)
 }
 

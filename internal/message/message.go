@@ -29,7 +29,7 @@ const (
 // client publishes it on operate.batch, and is refused on start.<orchestration>.
 const BatchName = "pawl.batch"
 
-// ImportName is the name of a start that imports an instance: see history.Import. It is an operator request, on operate.import.
+// ImportName is the name of a start that imports an instance: see imported.Instance. It is an operator request, on operate.import.
 const ImportName = "pawl.import"
 
 // Sender is the role of the publisher of an input, as proved by its subject: messages between instances have a subject of
@@ -113,7 +113,7 @@ type Input struct {
 	Operate  Operate         // for an operator's request
 
 	Version string          // for a start: the requested version of the orchestration; empty: the newest
-	Attrs   string          // for a start: encoding of history.Attributes; empty: none
+	Attrs   string          // for a start: encoding of attribute.Set; empty: none
 	StartAt int64           // for a start: Unix ms; 0: at once
 	Timeout time.Duration   // for a start: timeout of the run; 0: none
 	Reuse   history.Reuse   // for a start: policy if an instance has the id
@@ -217,7 +217,7 @@ func LiveTime(ms int64) string { return time.UnixMilli(ms).UTC().Format(liveTime
 type Doorbell struct {
 	Instance string
 	Effect   string // effect id of the activity
-	Element  []byte // the pushed element; nil if it is larger than history.MaxRung
+	Element  []byte // the pushed element; nil if it is larger than eventcodec.MaxDoorbellElement
 	Proof    string // computed by Redis: see Tenure.Proves of package store
 }
 

@@ -14,6 +14,8 @@ import (
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/core"
+	"github.com/pawlrun/pawl/internal/eventcodec"
+	"github.com/pawlrun/pawl/internal/fold"
 	"github.com/pawlrun/pawl/internal/natstest"
 	"github.com/pawlrun/pawl/internal/pool"
 	"github.com/pawlrun/pawl/internal/record"
@@ -192,7 +194,7 @@ func TestTurnThatIsTooLargeHasItsSizeInTheAnswer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := a.Decided(new(core.Given), new(history.State))
+	d := a.Decided(new(core.Given), new(fold.State))
 	if d.Err != nil || d.Missing != "" || d.Size != large.Size || len(d.Front) != 3 {
 		t.Errorf("%d bytes, %d elements, %v %s", d.Size, len(d.Front), d.Err, d.Missing)
 	}
@@ -201,7 +203,7 @@ func TestTurnThatIsTooLargeHasItsSizeInTheAnswer(t *testing.T) {
 // TestInvalidDecisionOfAMemberIsAnError holds that an owner rejects an answer that does not match its request.
 func TestInvalidDecisionOfAMemberIsAnError(t *testing.T) {
 	given := &core.Given{Inputs: []core.Unread{{ID: "1.1.seal", Ev: &history.Started{Name: "o"}}}}
-	second, err := history.Encode(&history.TimerFired{Timer: 9})
+	second, err := eventcodec.Encode(&history.TimerFired{Timer: 9})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +211,7 @@ func TestInvalidDecisionOfAMemberIsAnError(t *testing.T) {
 		"more inputs than given": {Popped: 2}, "an event that breaks the history": {Events: [][]byte{second}}, "no event": {Events: [][]byte{[]byte("x")}},
 		"no element": {Front: [][]byte{[]byte("x")}},
 	} {
-		if d := a.Decided(given, &history.State{}); d.Err == nil {
+		if d := a.Decided(given, &fold.State{}); d.Err == nil {
 			t.Errorf("%s: %+v", name, d)
 		}
 	}
@@ -219,7 +221,7 @@ func TestInvalidDecisionOfAMemberIsAnError(t *testing.T) {
 func FuzzMembers(f *testing.F) {
 	started := &history.Started{Name: "o", Payload: history.Payload{Type: "t", Data: []byte("1")}, Execution: 1}
 	given := core.Given{Source: core.Source{Name: "o"}, Inputs: []core.Unread{{ID: "1.1", Ev: started}, {ID: "2.2"}}, Local: []history.Event{&history.Granted{Scheduled: 1}}, Now: 5}
-	encoded, err := history.Encode(started)
+	encoded, err := eventcodec.Encode(started)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -234,7 +236,7 @@ func FuzzMembers(f *testing.F) {
 			}
 		}
 		if a, err := pool.DecodeAnswer(b); err == nil {
-			if d := a.Decided(&given, &history.State{}); d.Err == nil && a.Missing == "" && a.TooLarge == 0 && len(d.Events) != len(a.Events) {
+			if d := a.Decided(&given, &fold.State{}); d.Err == nil && a.Missing == "" && a.TooLarge == 0 && len(d.Events) != len(a.Events) {
 				t.Errorf("%d events of %d", len(d.Events), len(a.Events))
 			}
 		}

@@ -6,6 +6,9 @@ import (
 	"strings"
 
 	"github.com/pawlrun/pawl/internal/core"
+	"github.com/pawlrun/pawl/internal/effectid"
+	"github.com/pawlrun/pawl/internal/eventcodec"
+	"github.com/pawlrun/pawl/internal/fold"
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/replay"
@@ -23,10 +26,10 @@ type Found struct {
 func (f *Found) fields(c *wire.Codec) {
 	c.String(&f.At)
 	c.String(&f.Version)
-	b := f.Declared.Encode()
+	b := eventcodec.EncodeDeclared(f.Declared)
 	if c.Bytes(&b); c.Reading() && c.Err() == nil {
 		var err error
-		f.Declared, err = history.DecodeDeclared(b)
+		f.Declared, err = eventcodec.DecodeDeclared(b)
 		c.Keep(err)
 	}
 }
@@ -52,7 +55,7 @@ type Turn struct {
 // Query is a query to answer from a replica of an execution, with its current history.
 type Query struct {
 	Partition int
-	Identity  history.Identity
+	Identity  effectid.Identity
 	Name      string // name of the orchestration
 	Version   string
 	Query     string
@@ -82,7 +85,7 @@ func (r *Request) fields(c *wire.Codec, seal string) {
 		c.String(&q.Name)
 		c.String(&q.Version)
 		c.String(&q.Query)
-		q.Payload.WireFields(c)
+		eventcodec.PayloadFields(c, &q.Payload)
 	})
 }
 
@@ -115,9 +118,9 @@ func (t *Turn) fields(c *wire.Codec, seal string) {
 	c.Bool(&g.CatchingUp)
 }
 
-func identity(c *wire.Codec, id *history.Identity) {
+func identity(c *wire.Codec, id *effectid.Identity) {
 	c.String(&id.Instance)
-	id.Origin.WireFields(c)
+	eventcodec.PositionFields(c, &id.Origin)
 	c.Uint(&id.Execution)
 }
 
@@ -126,11 +129,11 @@ func event(c *wire.Codec, ev *history.Event) {
 	var b []byte
 	var err error
 	if !c.Reading() && *ev != nil {
-		b, err = history.Encode(*ev)
+		b, err = eventcodec.Encode(*ev)
 		c.Keep(err)
 	}
 	if c.Bytes(&b); c.Reading() && len(b) > 0 && c.Err() == nil {
-		*ev, err = history.Decode(0, b)
+		*ev, err = eventcodec.Decode(0, b)
 		c.Keep(err)
 	}
 }
@@ -210,7 +213,7 @@ func (a *Answer) fields(c *wire.Codec) {
 	})
 	wire.List(c, &a.Front, (*wire.Codec).Bytes)
 	wire.Optional(c, &a.Status, func(c *wire.Codec, s *core.StatusChange) {
-		s.Payload.WireFields(c)
+		eventcodec.PayloadFields(c, &s.Payload)
 		c.Uint(&s.Sets)
 	})
 	wire.List(c, &a.Unread, (*wire.Codec).String)
@@ -218,7 +221,7 @@ func (a *Answer) fields(c *wire.Codec) {
 		c.Record(func(c *wire.Codec) {
 			c.Count(&u.Input)
 			c.Int(&u.At)
-			u.Failure.WireFields(c)
+			eventcodec.FailureFields(c, &u.Failure)
 		})
 	})
 	c.String(&a.Attrs)
@@ -231,8 +234,8 @@ func (a *Answer) fields(c *wire.Codec) {
 	wire.List(c, &a.Awaited.Events, (*wire.Codec).String)
 	wire.Optional(c, &a.Query, func(c *wire.Codec, q *QueryAnswer) {
 		c.Uint(&q.Events)
-		q.Result.WireFields(c)
-		wire.Optional(c, &q.Failure, func(c *wire.Codec, f *history.Failure) { f.WireFields(c) })
+		eventcodec.PayloadFields(c, &q.Result)
+		wire.Optional(c, &q.Failure, eventcodec.FailureFields)
 	})
 	c.Count(&a.TooLarge)
 	c.Count(&a.Fronts)
@@ -287,7 +290,7 @@ func AnswerOf(g *core.Given, d *core.Decided, awaited replay.Awaited) *Answer {
 }
 
 // Decided converts an answer to the decided turn. state is the state before the turn, and is advanced to the one after it.
-func (a *Answer) Decided(g *core.Given, state *history.State) *core.Decided {
+func (a *Answer) Decided(g *core.Given, state *fold.State) *core.Decided {
 	d := &core.Decided{Missing: a.Missing}
 	d.Fold = state
 	switch {
@@ -326,7 +329,7 @@ func (a *Answer) take(g *core.Given, d *core.Decided) error {
 		d.Answer(up, u.At, &u.Failure)
 	}
 	for _, b := range a.Events {
-		ev, err := history.Decode(d.Fold.Len+1, b)
+		ev, err := eventcodec.Decode(d.Fold.Len+1, b)
 		if err != nil {
 			return err
 		}
@@ -335,7 +338,7 @@ func (a *Answer) take(g *core.Given, d *core.Decided) error {
 		}
 	}
 	for _, b := range a.Front {
-		el, err := history.ParseElement(b)
+		el, err := eventcodec.ParseElement(b)
 		if err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/pawlrun/pawl/internal/propagate"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
@@ -13,7 +14,7 @@ const trace = "0af7651916cd43dd8448eb211c80319c"
 // headers returns the headers of an instance whose owner has a tracer.
 func headers(flags string, sampled bool) history.Headers {
 	h := history.Headers("").With(history.HeaderTraceparent, "00-"+trace+"-b7ad6b7169203331-"+flags).With("tenant", "acme")
-	return h.Traced("i", history.Position{Seq: 1}, func([16]byte, [8]byte) bool { return sampled })
+	return propagate.Traced(h, "i", history.Position{Seq: 1}, func([16]byte, [8]byte) bool { return sampled })
 }
 
 func TestMeasurementsOfSampledInstancesHaveAnExemplar(t *testing.T) {

@@ -74,7 +74,7 @@ type Commit struct {
 // Answer is the answer to an update; without one the update is removed from the ledger, because its input was dropped.
 type Answer struct {
 	Update string // its key
-	Answer []byte // as history.UpdateAnswer encodes it
+	Answer []byte // as eventcodec.UpdateAnswer encodes it
 }
 
 // Committed is the reply to a commit.

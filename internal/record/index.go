@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/pawlrun/pawl/internal/attribute"
+	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/internal/filter"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -81,7 +83,7 @@ func (r *Record) Entries() []Entry {
 	}
 	add(FieldCode, r.FailureCode())
 	add(FieldUnanswered, r.WaitsForAnswer())
-	attributes, _ := history.ParseAttributes(r.Attributes)
+	attributes, _ := attribute.Parse(r.Attributes)
 	for _, a := range attributes {
 		if n, ok := a.Number(); ok {
 			all = append(all, Entry{Field: a.Name, Value: strconv.FormatInt(n, 10), Numeric: true})
@@ -98,7 +100,7 @@ func (r *Record) Row(id string) *filter.Row {
 		ID: id, Status: string(r.Status), Orchestration: r.Name, Version: r.Version, Code: r.FailureCode(), Unanswered: r.WaitsForAnswer(),
 		Started: r.Created, Updated: r.Updated, Ended: r.Ended,
 	}
-	attributes, _ := history.ParseAttributes(r.Attributes)
+	attributes, _ := attribute.Parse(r.Attributes)
 	for _, a := range attributes {
 		if row.Attributes == nil {
 			row.Attributes = make(map[string]filter.Value, len(attributes))
@@ -134,7 +136,7 @@ func (r *Record) Failure() (code, message string) {
 	if r.Status != Failed {
 		return "", ""
 	}
-	switch e, _ := history.Decode(r.Events, r.End); e := e.(type) {
+	switch e, _ := eventcodec.Decode(r.Events, r.End); e := e.(type) {
 	case *history.Failed:
 		return e.Failure.Code, e.Failure.Message
 	default:

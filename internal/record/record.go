@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strconv"
 
+	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
@@ -71,7 +72,7 @@ type Record struct {
 
 	Stalled bool // it is in the list of stalled instances. It is only read: scripts write both
 
-	Attributes string // encoding of history.Attributes; "": none were ever set
+	Attributes string // encoding of attribute.Set; "": none were ever set
 
 	// Unanswered is "true" if the code has received updates that it has not answered; "": unchanged, or never. It has no meaning for an
 	// ended instance.
@@ -101,7 +102,7 @@ func (r *Record) EndEvent() (history.Event, error) {
 	if len(r.End) == 0 {
 		return nil, nil //nolint:nilnil // no end is not an error
 	}
-	return history.Decode(r.Events, r.End)
+	return eventcodec.Decode(r.Events, r.End)
 }
 
 // Watermark is a position in the events of an instance, over all its executions: that of the last event that produced a message, or of the
@@ -152,7 +153,7 @@ var ErrRefused = errors.New("refused by the store")
 
 // Unreadable reports whether this build cannot decode what is stored, so that a retry will not help.
 func Unreadable(err error) bool {
-	return errors.Is(err, history.ErrCorrupt) || errors.Is(err, history.ErrNewerVersion) || errors.Is(err, ErrRefused)
+	return errors.Is(err, eventcodec.ErrCorrupt) || errors.Is(err, eventcodec.ErrNewerVersion) || errors.Is(err, ErrRefused)
 }
 
 // Bounds of inboxes, of scripts and of replies.
@@ -172,7 +173,7 @@ type Message struct {
 	Instance string
 	ID       string // message id of the sender; "": none, and a repeat is not recognized
 	Kind     MessageKind
-	Element  []byte // see history.Element
+	Element  []byte // see eventcodec.Element
 }
 
 // MessageKind is the kind of a message for the ingest.

@@ -13,6 +13,8 @@ import (
 
 	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/core"
+	"github.com/pawlrun/pawl/internal/eventcodec"
+	"github.com/pawlrun/pawl/internal/fold"
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -65,7 +67,7 @@ type recordedLoad struct {
 func sentinels() map[string]error {
 	return map[string]error{
 		"conflict": record.ErrConflict, "fenced": record.ErrFenced, "rolled back": record.ErrRolledBack, "refused": record.ErrRefused,
-		"newer": history.ErrNewerVersion, "corrupt": history.ErrCorrupt, "too large": message.ErrTooLarge, "malformed": message.ErrMalformed,
+		"newer": eventcodec.ErrNewerVersion, "corrupt": eventcodec.ErrCorrupt, "too large": message.ErrTooLarge, "malformed": message.ErrMalformed,
 		"bad instance": message.ErrBadInstance, "bad name": message.ErrBadName,
 	}
 }
@@ -140,7 +142,7 @@ func (e *recordedError) error() error {
 func encodeAll(events []history.Event) [][]byte {
 	out := make([][]byte, 0, len(events))
 	for _, ev := range events {
-		b, err := history.Encode(ev)
+		b, err := eventcodec.Encode(ev)
 		if err != nil {
 			return nil // such a recording cannot be replayed
 		}
@@ -160,9 +162,9 @@ type Player struct {
 // tenure is a tenure that is being replayed.
 type tenure struct {
 	owner   *core.Owner
-	folds   map[string]*history.State // states of resident code, by instance
-	effects []string                  // replayed effects that have not been found in the trace yet
-	last    string                    // last line of a message
+	folds   map[string]*fold.State // states of resident code, by instance
+	effects []string               // replayed effects that have not been found in the trace yet
+	last    string                 // last line of a message
 }
 
 // Play replays all tenures of a trace. It returns an error for the first message whose effects differ from those in the trace.
@@ -211,7 +213,7 @@ func (p *Player) message(partition string, t *tenure, data []byte) error {
 	}
 	if r.Begin != nil {
 		r.Config.Programs = p.Programs
-		p.tenures[partition] = &tenure{owner: core.New(*r.Config, *r.Begin, r.Now), folds: make(map[string]*history.State)}
+		p.tenures[partition] = &tenure{owner: core.New(*r.Config, *r.Begin, r.Now), folds: make(map[string]*fold.State)}
 		return nil
 	}
 	if t == nil {

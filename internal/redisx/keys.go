@@ -21,7 +21,7 @@ func (s Space) Members() string { return "pawl:{" + s.ns + "}:members" }
 // Policies returns the key of the hash of policies that were set at run time: level → policy, and their version.
 func (s Space) Policies() string { return "pawl:{" + s.ns + "}:policies" }
 
-// Cancelled returns the key of the sorted set of marks of cancelled children, by the time of the cancellation, ms: see history.Mark.
+// Cancelled returns the key of the sorted set of marks of cancelled children, by the time of the cancellation, ms: see effectid.Mark.
 func (s Space) Cancelled() string { return "pawl:{" + s.ns + "}:cancelled" }
 
 // Limit returns the key space of a limit. All its keys have the same hash tag, which differs from those of partitions.

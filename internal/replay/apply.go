@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/effectid"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -80,7 +81,7 @@ func (x *Execution) admit(in history.Event) (Outcome, error) {
 	if g, ok := in.(*history.Granted); ok && !x.waits(g.Scheduled) {
 		return DroppedLate, nil
 	}
-	if u, ok := in.(*history.UpdateReceived); ok && x.updates[u.Key()] != nil {
+	if u, ok := in.(*history.UpdateReceived); ok && x.updates[effectid.UpdateKey(u.Name, u.UpdateID)] != nil {
 		return DroppedRepeated, nil
 	}
 	if o, ok := in.(*history.Observed); ok {
@@ -190,7 +191,7 @@ func (x *Execution) deliver(in history.Event) {
 	case *history.Started:
 		x.started = opened(in, x.unseal)
 		if in.Execution != 0 { // in a rewound history: the execution that the kept events belong to
-			x.id = in.IdentityOf(x.own, in.Execution)
+			x.id = effectid.IdentityOf(in, x.own, in.Execution)
 		}
 		if x.pending = waitsAt(in.Limit); !x.pending {
 			x.begin()
@@ -211,7 +212,7 @@ func (x *Execution) deliver(in history.Event) {
 			x.reschedule(in, in.Answered)
 		}
 	case *history.Rewound:
-		x.id = x.started.IdentityOf(x.own, in.Execution)
+		x.id = effectid.IdentityOf(x.started, x.own, in.Execution)
 		x.reschedule(in, in.Answered)
 	case *history.CancelRequested:
 		x.requestEnd(history.CancelNote{At: in.At, Reason: in.Reason, By: in.By, Text: in.Text})

@@ -1,10 +1,12 @@
 package replay
 
-import "github.com/pawlrun/pawl/pkg/history"
+import (
+	"github.com/pawlrun/pawl/internal/attribute"
+)
 
 // SetAttribute sets an attribute of the instance. Like the custom status, it is not recorded in the history. The error matches
-// history.ErrAttribute if the instance has too many attributes.
-func (x *Code) SetAttribute(a history.Attribute) error {
+// attribute.ErrInvalid if the instance has too many attributes.
+func (x *Code) SetAttribute(a attribute.Attribute) error {
 	as, err := x.CurrentAttributes()
 	if err != nil {
 		return err
@@ -25,11 +27,11 @@ func (x *Code) ClearAttribute(name string) error {
 }
 
 // CurrentAttributes returns the attributes of the instance, as last set by the start or the code.
-func (x *Code) CurrentAttributes() (history.Attributes, error) {
+func (x *Code) CurrentAttributes() (attribute.Set, error) {
 	if _, err := x.enter(); err != nil {
 		return nil, err
 	}
-	return history.ParseAttributes(x.currentAttributes())
+	return attribute.Parse(x.currentAttributes())
 }
 
 func (x *record) currentAttributes() string {

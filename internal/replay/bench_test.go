@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/pawlrun/pawl/internal/effectid"
 	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -20,7 +21,7 @@ var noLimits = replay.Limits{Events: 1 << 60, WarnEvents: 1 << 60, Outstanding: 
 
 // BenchmarkTurnOfAParkedChain applies one completion to a parked execution, which schedules the next activity.
 func BenchmarkTurnOfAParkedChain(b *testing.B) {
-	x := replay.New(history.Identity{Instance: "bench"}, chain, replay.Options{Limits: noLimits})
+	x := replay.New(effectid.Identity{Instance: "bench"}, chain, replay.Options{Limits: noLimits})
 	if _, err := x.Apply(&history.Started{Name: "chain"}); err != nil {
 		b.Fatal(err)
 	}
@@ -58,7 +59,7 @@ func BenchmarkColdReplay(b *testing.B) {
 	events := chainHistory(10_000)
 	b.ReportAllocs()
 	for b.Loop() {
-		x := replay.New(history.Identity{Instance: "bench"}, chain, replay.Options{})
+		x := replay.New(effectid.Identity{Instance: "bench"}, chain, replay.Options{})
 		if err := x.Replay(events); err != nil {
 			b.Fatal(err)
 		}
@@ -73,7 +74,7 @@ func BenchmarkColdReplay(b *testing.B) {
 func BenchmarkStartAndEvict(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
-		x := replay.New(history.Identity{Instance: "bench"}, chain, replay.Options{})
+		x := replay.New(effectid.Identity{Instance: "bench"}, chain, replay.Options{})
 		if _, err := x.Apply(&history.Started{Name: "chain"}); err != nil {
 			b.Fatal(err)
 		}
@@ -87,7 +88,7 @@ func BenchmarkStartAndEvict(b *testing.B) {
 func BenchmarkFanIn(b *testing.B) {
 	const n = 10_000
 	for b.Loop() {
-		x := replay.New(history.Identity{Instance: "bench"}, program(fanIn(n)), replay.Options{Limits: noLimits})
+		x := replay.New(effectid.Identity{Instance: "bench"}, program(fanIn(n)), replay.Options{Limits: noLimits})
 		if _, err := x.Apply(&history.Started{}); err != nil {
 			b.Fatal(err)
 		}

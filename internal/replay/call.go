@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/limit"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -57,7 +58,7 @@ func (r *Retry) allowsAfter(attempt uint32, f *history.Failure) bool {
 	if int64(attempt) >= int64(r.Attempts) || f.Permanent {
 		return false
 	}
-	if !r.Limited && (history.IsLimitCode(f.Code) || slices.ContainsFunc(f.Also, history.IsLimitCode)) {
+	if !r.Limited && (limit.IsCode(f.Code) || slices.ContainsFunc(f.Also, limit.IsCode)) {
 		return false
 	}
 	return !slices.ContainsFunc(r.Unless, func(code string) bool {

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"github.com/pawlrun/pawl/internal/effectid"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
@@ -30,15 +31,15 @@ const (
 //
 // The second form is used if the first would be longer than an id may be. The id recurs neither in the next execution of the parent nor
 // in another incarnation of it.
-func ChildID(parent history.Identity, event uint64) string {
+func ChildID(parent effectid.Identity, event uint64) string {
 	incarnation := parent
 	incarnation.Execution = 0
-	id := fmt.Sprintf("%s~%d-%d-%s", parent.Instance, parent.Execution, event, history.Digest(incarnation.Append(nil))[:shortHash])
+	id := fmt.Sprintf("%s~%d-%d-%s", parent.Instance, parent.Execution, event, effectid.Digest(incarnation.Append(nil))[:shortHash])
 	if len(id) <= maxInstance {
 		return id
 	}
 	all := binary.BigEndian.AppendUint64(parent.Append(nil), event)
-	return parent.Instance[:min(len(parent.Instance), maxInstance-1-longHash)] + "~" + history.Digest(all)
+	return parent.Instance[:min(len(parent.Instance), maxInstance-1-longHash)] + "~" + effectid.Digest(all)
 }
 
 // attemptID derives the id of a later attempt of a child with an explicit id: "<id>~<attempt>". It returns "" if that is longer than an

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/effectid"
 	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/internal/replay/replaytest"
 	"github.com/pawlrun/pawl/pkg/cancel"
@@ -25,7 +26,7 @@ func TestDerivedChildIDsAreUniqueAcrossExecutionsAndIncarnations(t *testing.T) {
 		for _, origin := range []history.Position{{Seq: 1, Time: 2}, {Seq: 2, Time: 1}, {Seq: 1, Time: 3}} {
 			for execution := range uint64(30) {
 				for event := range uint64(30) {
-					id := replay.ChildID(history.Identity{Instance: instance, Origin: origin, Execution: execution}, event)
+					id := replay.ChildID(effectid.Identity{Instance: instance, Origin: origin, Execution: execution}, event)
 					what := fmt.Sprint(instance, origin, execution, event)
 					if was, twice := seen[id]; twice {
 						t.Fatalf("%s and %s have the id %s", was, what, id)
@@ -41,7 +42,7 @@ func TestDerivedChildIDsAreUniqueAcrossExecutionsAndIncarnations(t *testing.T) {
 
 // Derived ids are in histories and in instances, so the derivation must never change.
 func TestDerivedChildIDsAreReadable(t *testing.T) {
-	id := history.Identity{Instance: "order-42", Origin: history.Position{Seq: 7, Time: 8}, Execution: 3}
+	id := effectid.Identity{Instance: "order-42", Origin: history.Position{Seq: 7, Time: 8}, Execution: 3}
 	if got := replay.ChildID(id, 12); got != "order-42~3-12-OdzDo7" {
 		t.Error(got)
 	}

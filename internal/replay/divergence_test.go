@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pawlrun/pawl/internal/effectid"
 	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/internal/replay/replaytest"
 	"github.com/pawlrun/pawl/pkg/cancel"
@@ -21,7 +22,7 @@ func numbered(events ...history.Event) []history.Event {
 }
 
 func replayWith(fn body, opts replay.Options, events []history.Event) (*replay.Execution, error) {
-	x := replay.New(history.Identity{Instance: "order-42"}, program(fn), opts)
+	x := replay.New(effectid.Identity{Instance: "order-42"}, program(fn), opts)
 	return x, x.Replay(events)
 }
 

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/effectid"
 	"github.com/pawlrun/pawl/pawlcodec"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -150,8 +151,8 @@ type record struct {
 
 // scheduler runs the strands, one at a time. current is atomic only so that misuse on another goroutine is detected without a data race.
 type scheduler struct {
-	id        history.Identity
-	own       history.Identity // identity given to New; id differs from it during the replay of an imported history
+	id        effectid.Identity
+	own       effectid.Identity // identity given to New; id differs from it during the replay of an imported history
 	opts      Options
 	replaying atomic.Bool
 
@@ -183,7 +184,7 @@ type mailboxes struct {
 }
 
 // New prepares an execution of program. Nothing runs before Replay or Apply.
-func New(id history.Identity, program Program, opts Options) *Execution {
+func New(id effectid.Identity, program Program, opts Options) *Execution {
 	opts.Limits = opts.Limits.withDefaults(opts.Codec)
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
@@ -287,7 +288,7 @@ func (x *record) usable() error {
 }
 
 // Identity returns the identity of the execution.
-func (x *record) Identity() history.Identity { return x.id }
+func (x *record) Identity() effectid.Identity { return x.id }
 
 // Name returns the name of the orchestration, from Started. It is empty before that.
 func (x *record) Name() string { return x.started.Name }

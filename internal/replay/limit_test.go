@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/fold"
 	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/internal/replay/replaytest"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -70,7 +71,7 @@ func TestRetainedSlotIsHeldFromTheFirstAttemptToTheLast(t *testing.T) {
 			d.Limit("a", true)
 			d.Start(text(""))
 			d.Limit("a", false)
-			var fold history.State
+			var fold fold.State
 			folded, ticket := 0, d.History[1].(*history.ActivityScheduled).Effect
 			holds := func(want bool) {
 				t.Helper()

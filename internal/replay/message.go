@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 
+	"github.com/pawlrun/pawl/internal/effectid"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
@@ -98,19 +99,19 @@ func decide[E history.Event](x *record, made E, limited *history.Failure) (ev E,
 func (x *record) stamp(ev history.Event) {
 	switch ev := ev.(type) {
 	case *history.ActivityScheduled:
-		ev.Effect = history.ActivityEffect(x.id, ev)
+		ev.Effect = effectid.Activity(x.id, ev)
 	case *history.ChildScheduled:
-		what := string(history.AppendText(history.AppendText(nil, subject(ev)), ev.Version))
-		ev.Effect = history.EffectID(x.id, ev.ID, history.KindChildScheduled, what, ev.Payload)
+		what := string(effectid.AppendText(effectid.AppendText(nil, subject(ev)), ev.Version))
+		ev.Effect = effectid.Of(x.id, ev.ID, history.KindChildScheduled, what, ev.Payload)
 	case *history.EventSent:
 		what := subject(ev)
 		if s := ev.Start; s != nil {
-			b := history.AppendText(nil, what)
+			b := effectid.AppendText(nil, what)
 			for _, part := range []string{s.Version, s.Payload.Type, string(s.Payload.Data)} {
-				b = history.AppendText(b, part)
+				b = effectid.AppendText(b, part)
 			}
 			what = string(b)
 		}
-		ev.Effect = history.EffectID(x.id, ev.ID, history.KindEventSent, what, ev.Payload)
+		ev.Effect = effectid.Of(x.id, ev.ID, history.KindEventSent, what, ev.Payload)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/pawlrun/pawl/internal/effectid"
 	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/pawlcodec"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -36,7 +37,7 @@ func TestObjectOfADecisionDependsOnItsOwners(t *testing.T) {
 			}
 			return replay.Ending{Result: large}
 		})
-		id := history.Identity{Instance: "i", Execution: 1}
+		id := effectid.Identity{Instance: "i", Execution: 1}
 		x := replay.New(id, code, opts)
 		if _, err := x.Apply(&history.Started{Name: "o", Parent: &history.Parent{Instance: parent}}); err != nil {
 			t.Fatal(err)
@@ -71,7 +72,7 @@ func TestErrorOfTheObjectStoreIsDistinctFromAMissingKey(t *testing.T) {
 	}
 	sealed, _ := c.SealStored(pawlcodec.ByClient, history.Payload{Type: history.TypeJSON, Data: bytes.Repeat([]byte("0"), 1<<20)})
 	for cause, want := range map[error]error{errors.New("no answer"): replay.ErrObject, pawlcodec.ErrNotLoaded: replay.ErrSealed} {
-		x := replay.New(history.Identity{Instance: "i", Execution: 1}, program(sealedCode), replay.Options{Codec: c, Load: func(string, int, int) ([]byte, error) { return nil, cause }})
+		x := replay.New(effectid.Identity{Instance: "i", Execution: 1}, program(sealedCode), replay.Options{Codec: c, Load: func(string, int, int) ([]byte, error) { return nil, cause }})
 		_, err := x.Apply(&history.Started{Name: "o", Payload: sealed})
 		if !errors.Is(err, want) || errors.Is(err, replay.ErrSealed) != (want == replay.ErrSealed) {
 			t.Errorf("%v: %v, want %v", cause, err, want)

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/pawlrun/pawl/internal/fold"
 	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/internal/replay/replaytest"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -229,7 +230,7 @@ func grant(d *replaytest.Driver, event uint64) {
 	if d.X.Ended() {
 		return
 	}
-	state, _ := history.Check(d.History)
+	state, _ := fold.Check(d.History)
 	want := replay.DroppedLate
 	if state.Waiting(event) {
 		want = replay.Applied

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/internal/replay/replaytest"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -109,7 +110,7 @@ func TestCallThatDoesNotFitIntoItsTurnIsRejectedAndAcceptedInTheNextTurn(t *test
 	for made := d.Start(text("")); !d.X.Ended(); {
 		size := 0
 		for _, e := range made {
-			b, err := history.Encode(e)
+			b, err := eventcodec.Encode(e)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -6,6 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/pawlrun/pawl/internal/fold"
 	"github.com/pawlrun/pawl/internal/replay/replaytest"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -18,11 +19,11 @@ func TestRewoundHistoryReplaysAndRunsNothingAgain(t *testing.T) {
 		driveRandom(rt, d)
 		for range 2 { // a rewound history can be rewound again
 			to := rapid.Uint64Range(1, uint64(len(d.History))).Draw(rt, "to")
-			plan, err := history.PlanRewind(d.History, to, nil)
+			plan, err := fold.PlanRewind(d.History, to, nil)
 			if rapid.Bool().Draw(rt, "retry") {
-				plan, err = history.PlanRetry(d.History, false)
+				plan, err = fold.PlanRetry(d.History, false)
 			}
-			if errors.Is(err, history.ErrNoRewind) {
+			if errors.Is(err, fold.ErrNoRewind) {
 				return
 			}
 			if err != nil {
@@ -42,7 +43,7 @@ func TestRewoundHistoryReplaysAndRunsNothingAgain(t *testing.T) {
 
 // checkPlan requires that all outstanding work is scheduled again, is awaited, or has its result put back, and that every event is put
 // back.
-func checkPlan(t *testing.T, events []history.Event, p *history.RewindPlan) {
+func checkPlan(t *testing.T, events []history.Event, p *fold.Plan) {
 	t.Helper()
 	if len(p.Answered)+len(p.Reruns) != p.State.OutstandingLen() || len(p.Awaited) != p.State.ChildLen() {
 		t.Fatalf("%d answered, %d run again, of %d outstanding:\n%s", len(p.Answered), len(p.Reruns), p.State.OutstandingLen(), replaytest.Text(events))

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/timers"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -162,7 +163,7 @@ func (s *Scope) arm(x *Code) {
 	}
 	s.armed = true
 	b := &bound{Future: Future{x: x}, scope: s}
-	left := time.Duration(s.home.since+history.Millis(s.bound)-x.now) * time.Millisecond
+	left := time.Duration(s.home.since+timers.Millis(s.bound)-x.now) * time.Millisecond
 	if left <= 0 {
 		b.answered(nil, nil)
 		return

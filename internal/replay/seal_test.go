@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pawlrun/pawl/internal/effectid"
+	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/pawlcodec"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -70,7 +72,7 @@ func sealedRun(t *testing.T, c *pawlcodec.Codec) []history.Event {
 	status, _ := x.Status()
 	b := status.Data
 	for _, e := range events {
-		encoded, err := history.Encode(e)
+		encoded, err := eventcodec.Encode(e)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -88,7 +90,7 @@ func sealedRun(t *testing.T, c *pawlcodec.Codec) []history.Event {
 }
 
 func sealedExecution(c *pawlcodec.Codec) *replay.Execution {
-	id := history.Identity{Instance: "order-1", Origin: history.Position{Seq: 1, Time: 2}, Execution: 1}
+	id := effectid.Identity{Instance: "order-1", Origin: history.Position{Seq: 1, Time: 2}, Execution: 1}
 	return replay.New(id, program(sealedCode), replay.Options{Codec: c, Strict: true})
 }
 
@@ -166,7 +168,7 @@ func TestUpdateWhoseKeyIsMissingEndsTheCode(t *testing.T) {
 	c := codecOf(t, false, 1)
 	u := &history.UpdateReceived{Name: "update", UpdateID: "u", Payload: codecOf(t, false, 2).Seal(nil, text(secret))}
 	for i := range 10 {
-		x := replay.New(history.Identity{Instance: "order-1", Execution: 1}, code, replay.Options{Codec: c})
+		x := replay.New(effectid.Identity{Instance: "order-1", Execution: 1}, code, replay.Options{Codec: c})
 		if _, err := x.Apply(&history.Started{Name: "o"}); err != nil {
 			t.Fatal(err)
 		}
@@ -190,7 +192,7 @@ func TestMissingKeyIsNotReportedAsAChangedPayload(t *testing.T) {
 		}
 	}
 	opts := replay.Options{Codec: codecOf(t, false, 1), PayloadChanged: func(id uint64, name string) { t.Errorf("payload of %d, %s, changed", id, name) }}
-	x := replay.New(history.Identity{Instance: "order-1", Origin: history.Position{Seq: 1, Time: 2}, Execution: 1}, program(sealedCode), opts)
+	x := replay.New(effectid.Identity{Instance: "order-1", Origin: history.Position{Seq: 1, Time: 2}, Execution: 1}, program(sealedCode), opts)
 	if err := x.Replay(events); !errors.Is(err, replay.ErrSealed) {
 		t.Error(err)
 	}
@@ -198,7 +200,7 @@ func TestMissingKeyIsNotReportedAsAChangedPayload(t *testing.T) {
 
 func TestDivergenceHasNoMessageOfAFailure(t *testing.T) {
 	for code, want := range map[string]string{"": "Failed", "declined": "Failed (declined)"} {
-		x := replay.New(history.Identity{Instance: "order-1", Execution: 1}, program(waitsFor("a")), replay.Options{Codec: codecOf(t, false, 1)})
+		x := replay.New(effectid.Identity{Instance: "order-1", Execution: 1}, program(waitsFor("a")), replay.Options{Codec: codecOf(t, false, 1)})
 		err := x.Replay(numbered(&history.Started{Name: "o"}, &history.Failed{Failure: history.Failure{Code: code, Message: secret}}))
 		if err == nil || strings.Contains(err.Error(), "secret") || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", code, err)

@@ -8,7 +8,7 @@ import (
 	"math/rand/v2"
 	"runtime"
 
-	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/internal/effectid"
 )
 
 // seeds numbers the draws of random numbers: by the inputs and schedules so far, which are the same on replay, and by the draws since the
@@ -26,7 +26,7 @@ func (s *seeds) advance() {
 func (x *record) seed(purpose string) [32]byte {
 	x.seeds.draw++
 	b := make([]byte, 0, 256)
-	b = history.AppendText(b, purpose)
+	b = effectid.AppendText(b, purpose)
 	b = x.id.Append(b)
 	b = binary.BigEndian.AppendUint64(b, x.seeds.position)
 	b = binary.BigEndian.AppendUint64(b, x.seeds.draw)

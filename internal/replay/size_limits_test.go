@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pawlrun/pawl/internal/effectid"
 	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/internal/replay/replaytest"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -143,7 +144,7 @@ func TestInputWithoutOutstandingScheduleIsDropped(t *testing.T) {
 	if o, _ := d.Offer(&history.ActivityFailed{Scheduled: 2}); o != replay.DroppedEnded {
 		t.Fatalf("a repeated failure: %s", o)
 	}
-	x := replay.New(history.Identity{}, nil, replay.Options{})
+	x := replay.New(effectid.Identity{}, nil, replay.Options{})
 	if _, err := x.Apply(&history.EventReceived{}); err == nil {
 		t.Fatal("an event before the start was applied")
 	}

@@ -3,24 +3,25 @@ package replay
 import (
 	"fmt"
 
+	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
 // SetStatus sets the custom status with the given name, which may be empty. An empty payload removes it. The status is not recorded in
 // the history: it follows from the code, and a replay sets it again. If all statuses together are over the limit, or more than
-// history.MaxStatuses have names, SetStatus changes nothing and returns a *history.Failure.
+// eventcodec.MaxStatuses have names, SetStatus changes nothing and returns a *history.Failure.
 func (x *Code) SetStatus(name string, p history.Payload) error {
 	if _, err := x.enter(); err != nil {
 		return err
 	}
-	all, fits, err := history.SetStatus(x.currentStatus(), x.started.StatusVersion+x.sets, name, p)
+	all, fits, err := eventcodec.SetStatus(x.currentStatus(), x.started.StatusVersion+x.sets, name, p)
 	switch {
 	case err != nil:
 		return fmt.Errorf("custom status: %w", err)
 	case !fits:
 		return &history.Failure{
 			Code: history.CodeTooMany, Permanent: true,
-			Message: fmt.Sprintf("status %s: the instance has %d named statuses, and cannot have more", name, history.MaxStatuses),
+			Message: fmt.Sprintf("status %s: the instance has %d named statuses, and cannot have more", name, eventcodec.MaxStatuses),
 		}
 	}
 	if f := tooLargeInline(&x.record, all, "the custom status"); f != nil {
@@ -37,7 +38,7 @@ func (x *Code) CurrentStatus(name string) (history.Payload, error) {
 	if _, err := x.enter(); err != nil {
 		return history.Payload{}, err
 	}
-	all, err := history.SplitStatus(x.currentStatus(), x.started.StatusVersion+x.sets)
+	all, err := eventcodec.SplitStatus(x.currentStatus(), x.started.StatusVersion+x.sets)
 	for _, s := range all {
 		if s.Name == name {
 			return s.Payload, err

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pawlrun/pawl/internal/effectid"
 	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/internal/replay/replaytest"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -147,7 +148,7 @@ func TestRecoverCannotStopTheUnwinding(t *testing.T) {
 }
 
 func TestPanicInADeferredFunctionIsReportedByEvict(t *testing.T) {
-	x := replay.New(history.Identity{Instance: "i"}, program(func(x *replay.Code) (string, error) {
+	x := replay.New(effectid.Identity{Instance: "i"}, program(func(x *replay.Code) (string, error) {
 		defer func() { panic("during unwinding") }()
 		return call(x, "a", "")
 	}), replay.Options{})
@@ -193,7 +194,7 @@ func TestExecutionMayBeEvictedFromAnotherGoroutine(t *testing.T) {
 
 func TestCodeThatBlocksDoesNotBlockOtherInstances(t *testing.T) {
 	release := make(chan struct{})
-	blocked := replay.New(history.Identity{Instance: "blocked"}, program(func(*replay.Code) (string, error) {
+	blocked := replay.New(effectid.Identity{Instance: "blocked"}, program(func(*replay.Code) (string, error) {
 		<-release
 		return "late", nil
 	}), replay.Options{})
@@ -257,7 +258,7 @@ func TestContextInAnotherInstanceOrAfterTheEndIsAMisuse(t *testing.T) {
 	})
 	first.Start(text(""))
 	for _, after := range []string{"parked", "ended"} {
-		second := replay.New(history.Identity{Instance: "second"}, program(func(*replay.Code) (string, error) {
+		second := replay.New(effectid.Identity{Instance: "second"}, program(func(*replay.Code) (string, error) {
 			return call(leaked, "b", "")
 		}), replay.Options{})
 		if _, err := second.Apply(&history.Started{}); err != nil {
@@ -278,7 +279,7 @@ func TestContextInAnotherInstanceOrAfterTheEndIsAMisuse(t *testing.T) {
 }
 
 func TestMisuseFailsTheInstanceThatCalls(t *testing.T) {
-	leaked := replay.New(history.Identity{Instance: "other"}, nil, replay.Options{})
+	leaked := replay.New(effectid.Identity{Instance: "other"}, nil, replay.Options{})
 	d := drive(t, func(*replay.Code) (string, error) { return leaked.NewID(), nil })
 	d.Start(text(""))
 	wantFailure(t, d, history.CodePanic, `the context of instance "other" was used`)
@@ -287,7 +288,7 @@ func TestMisuseFailsTheInstanceThatCalls(t *testing.T) {
 func TestStepInsideAStepIsRejected(t *testing.T) {
 	var x *replay.Execution
 	var inside error
-	x = replay.New(history.Identity{Instance: "order-42"}, func(*replay.Code) replay.Ending {
+	x = replay.New(effectid.Identity{Instance: "order-42"}, func(*replay.Code) replay.Ending {
 		_, applied := x.Apply(&history.EventReceived{Name: "e"})
 		inside = errors.Join(applied, x.Evict())
 		return replay.Ending{}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/effectid"
 	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/internal/replay/replaytest"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -46,7 +47,7 @@ func TestNowIDsAndRandomNumbersAreTheSameOnReplay(t *testing.T) {
 
 func TestIDsDifferBetweenExecutionsAndPlaces(t *testing.T) {
 	ids := map[string]bool{}
-	for _, id := range []history.Identity{
+	for _, id := range []effectid.Identity{
 		{Instance: "a"}, {Instance: "b"}, {Instance: "a", Execution: 1}, {Instance: "a", Origin: history.Position{Seq: 1}},
 		{Instance: "a", Origin: history.Position{Time: 1}},
 	} {
@@ -135,7 +136,7 @@ func TestLoggerIsSilentDuringReplay(t *testing.T) {
 	})
 	d := replaytest.New(t, code, opts)
 	d.Start(text(""))
-	x := replay.New(history.Identity{Instance: "order-42"}, code, opts)
+	x := replay.New(effectid.Identity{Instance: "order-42"}, code, opts)
 	if err := x.Replay(d.History); err != nil {
 		t.Fatal(err)
 	}
@@ -148,8 +149,8 @@ func TestLoggerIsSilentDuringReplay(t *testing.T) {
 }
 
 func TestEffectIDDependsOnEveryField(t *testing.T) {
-	base := history.Identity{Instance: "order-42", Origin: history.Position{Seq: 7, Time: 8}}
-	id := history.EffectID(base, 2, history.KindActivityScheduled, "charge", text("in"))
+	base := effectid.Identity{Instance: "order-42", Origin: history.Position{Seq: 7, Time: 8}}
+	id := effectid.Of(base, 2, history.KindActivityScheduled, "charge", text("in"))
 	if id != "iKlEI2yxmQ-G1BecXjUjiA" { // recorded in histories, so it must never change
 		t.Fatalf("effect id %q", id)
 	}
@@ -157,12 +158,12 @@ func TestEffectIDDependsOnEveryField(t *testing.T) {
 	other.Execution = 1
 	seen := map[string]bool{id: true}
 	for _, e := range []string{
-		history.EffectID(other, 2, history.KindActivityScheduled, "charge", text("in")),
-		history.EffectID(base, 3, history.KindActivityScheduled, "charge", text("in")),
-		history.EffectID(base, 2, history.KindTimerScheduled, "charge", text("in")),
-		history.EffectID(base, 2, history.KindActivityScheduled, "charg", history.Payload{Type: "e" + history.TypeJSON, Data: []byte("in")}),
-		history.EffectID(base, 2, history.KindActivityScheduled, "charge", text("IN")),
-		history.EffectID(base, 2, history.KindActivityScheduled, "charge", history.Payload{Type: "application/msgpack", Data: []byte("in")}),
+		effectid.Of(other, 2, history.KindActivityScheduled, "charge", text("in")),
+		effectid.Of(base, 3, history.KindActivityScheduled, "charge", text("in")),
+		effectid.Of(base, 2, history.KindTimerScheduled, "charge", text("in")),
+		effectid.Of(base, 2, history.KindActivityScheduled, "charg", history.Payload{Type: "e" + history.TypeJSON, Data: []byte("in")}),
+		effectid.Of(base, 2, history.KindActivityScheduled, "charge", text("IN")),
+		effectid.Of(base, 2, history.KindActivityScheduled, "charge", history.Payload{Type: "application/msgpack", Data: []byte("in")}),
 	} {
 		if seen[e] {
 			t.Fatalf("%s came twice", e)
@@ -175,7 +176,7 @@ func TestRecordedEffectIDIsThatOfTheEvent(t *testing.T) {
 	d := drive(t, func(x *replay.Code) (string, error) { return call(x, "a", "in") })
 	d.Start(text(""))
 	ev := d.History[1].(*history.ActivityScheduled)
-	want := history.ActivityEffect(d.X.Identity(), ev)
+	want := effectid.Activity(d.X.Identity(), ev)
 	if ev.Effect != want || ev.Queue != "a" || ev.Attempt != 1 {
 		t.Fatalf("scheduled: %+v", ev)
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/timers"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -109,7 +110,7 @@ func (t *timer) withdraw(cause cancel.Cancelled) bool {
 
 // due returns the time d after now, in Unix ms.
 func due(now int64, d time.Duration) int64 {
-	if ms := history.Millis(d); now <= math.MaxInt64-ms {
+	if ms := timers.Millis(d); now <= math.MaxInt64-ms {
 		return now + ms
 	}
 	return math.MaxInt64

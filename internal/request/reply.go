@@ -1,6 +1,7 @@
 package request
 
 import (
+	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/internal/wire"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -39,7 +40,7 @@ type Summary struct {
 	Events                           uint64
 	Stalled                          string // why the instance cannot take a turn
 	Code                             string // code of the failure that ended the instance, if it has one
-	Attributes                       string // encoded, see history.Attributes
+	Attributes                       string // encoded, see attribute.Set
 	Error                            string // beginning of the text of the failure
 }
 
@@ -49,7 +50,7 @@ func (s *Summary) fields(c *wire.Codec) {
 	c.String(&s.Version)
 	c.String(&s.Parent)
 	c.String(&s.Status)
-	s.Origin.WireFields(c)
+	eventcodec.PositionFields(c, &s.Origin)
 	c.Uint(&s.Execution)
 	c.Int(&s.Started)
 	c.Int(&s.Updated)
@@ -99,8 +100,8 @@ func (d *Description) fields(c *wire.Codec) {
 	c.Uint(&d.UnreadInputs)
 	c.Uint(&d.PendingMessages)
 	wire.Optional(c, &d.CustomStatus, func(c *wire.Codec, s *CustomStatus) { s.WireFields(c) })
-	d.Result.WireFields(c)
-	wire.Optional(c, &d.Failure, func(c *wire.Codec, f *history.Failure) { f.WireFields(c) })
+	eventcodec.PayloadFields(c, &d.Result)
+	wire.Optional(c, &d.Failure, eventcodec.FailureFields)
 	wire.List(c, &d.UnreadEvents, func(c *wire.Codec, u *history.UnreadEvents) {
 		c.Record(func(c *wire.Codec) { c.String(&u.Event); c.Uint(&u.Count) })
 	})
@@ -167,7 +168,7 @@ func (w *LimitWait) fields(c *wire.Codec) {
 	c.Bool(&w.Admitted)
 	c.Uint(&w.QueueLength)
 	c.Uint(&w.Active)
-	c.Record(w.Policy.WireFields)
+	c.Record(func(c *wire.Codec) { eventcodec.PolicyFields(c, &w.Policy) })
 	c.Int(&w.Since)
 	c.Int(&w.LimitedUntil)
 	c.Bool(&w.Deadlocked)
@@ -333,7 +334,7 @@ func (s *LimitStats) fields(c *wire.Codec) {
 	c.Int(&s.OldestEnqueued)
 	c.Int(&s.LimitedUntil)
 	c.Bool(&s.Deadlocked)
-	c.Record(s.Policy.WireFields)
+	c.Record(func(c *wire.Codec) { eventcodec.PolicyFields(c, &s.Policy) })
 }
 
 // WaiterPage is the reply to Waiters and Holders.
@@ -378,7 +379,10 @@ type PolicyList struct {
 
 func (r *PolicyList) fields(c *wire.Codec) {
 	wire.List(c, &r.Policies, func(c *wire.Codec, l *LevelPolicy) {
-		c.Record(func(c *wire.Codec) { c.String(&l.Level); c.Record(l.Policy.WireFields) })
+		c.Record(func(c *wire.Codec) {
+			c.String(&l.Level)
+			c.Record(func(c *wire.Codec) { eventcodec.PolicyFields(c, &l.Policy) })
+		})
 	})
 	wire.List(c, &r.Orchestrations, func(c *wire.Codec, name *string) { c.String(name) })
 	c.String(&r.Example)

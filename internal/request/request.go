@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/internal/wire"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -303,7 +304,7 @@ type SetPolicy struct {
 func (*SetPolicy) operation() operation { return opSetPolicy }
 func (q *SetPolicy) fields(c *wire.Codec) {
 	c.String(&q.Level)
-	c.Record(q.Policy.WireFields)
+	c.Record(func(c *wire.Codec) { eventcodec.PolicyFields(c, &q.Policy) })
 	c.String(&q.By)
 	c.String(&q.Text)
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/internal/wire"
@@ -37,7 +38,7 @@ func (*Query) operation() operation { return opQuery }
 func (q *Query) fields(c *wire.Codec) {
 	c.String(&q.Instance)
 	c.String(&q.Name)
-	q.Payload.WireFields(c)
+	eventcodec.PayloadFields(c, &q.Payload)
 }
 
 // QueryAnswer is the reply to Query.
@@ -49,8 +50,8 @@ type QueryAnswer struct {
 }
 
 func (r *QueryAnswer) fields(c *wire.Codec) {
-	r.Result.WireFields(c)
-	wire.Optional(c, &r.Failure, func(c *wire.Codec, f *history.Failure) { f.WireFields(c) })
+	eventcodec.PayloadFields(c, &r.Result)
+	wire.Optional(c, &r.Failure, eventcodec.FailureFields)
 	c.Uint(&r.Execution)
 	c.Uint(&r.Events)
 }
@@ -95,5 +96,5 @@ func (u *OpenUpdate) fields(c *wire.Codec) {
 	c.String(&u.By)
 	c.Int(&u.At)
 	c.Int(&u.Deadline)
-	u.Input.WireFields(c)
+	eventcodec.PayloadFields(c, &u.Input)
 }

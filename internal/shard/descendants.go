@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/effectid"
 	"github.com/pawlrun/pawl/internal/store"
 	"github.com/pawlrun/pawl/internal/timers"
 	"github.com/pawlrun/pawl/internal/transport"
@@ -71,7 +72,7 @@ func (d *descendants) cancelled(p *history.Parent) bool {
 	if len(d.known) == 0 {
 		return false
 	}
-	for mark := range p.Marks {
+	for mark := range effectid.Marks(p) {
 		if _, ok := d.known[mark]; ok {
 			return true
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawlrun/pawl/internal/core"
 	"github.com/pawlrun/pawl/internal/failpoint"
+	"github.com/pawlrun/pawl/internal/fold"
 	"github.com/pawlrun/pawl/internal/pool"
 	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -27,7 +28,7 @@ const (
 
 // guest is an instance whose code another member has.
 type guest struct {
-	state   *history.State // after the latest turn
+	state   *fold.State    // after the latest turn
 	at      string         // subject of the member that decided the latest turn
 	after   string         // id of the turn after which the member may still have the code; empty: it must replay
 	awaited replay.Awaited // what the code waits for

@@ -12,6 +12,7 @@ import (
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/core"
+	"github.com/pawlrun/pawl/internal/effectid"
 	"github.com/pawlrun/pawl/internal/natstest"
 	"github.com/pawlrun/pawl/internal/netfault"
 	"github.com/pawlrun/pawl/internal/partition"
@@ -76,7 +77,7 @@ func (w *hostHarness) find(name string) (pool.Found, error) {
 func (w *hostHarness) turn(id string) <-chan *pool.Answer {
 	start := &history.Started{Name: "large", Payload: history.Payload{Type: history.TypeJSON, Data: []byte("1")}, Execution: 1}
 	r := pool.Request{Turn: &pool.Turn{ID: "t" + id, Given: core.Given{
-		Source: core.Source{Name: "large"}, Identity: history.Identity{Instance: id, Execution: 1}, Inputs: []core.Unread{{ID: "1.1", Ev: start}}, Now: 1,
+		Source: core.Source{Name: "large"}, Identity: effectid.Identity{Instance: id, Execution: 1}, Inputs: []core.Unread{{ID: "1.1", Ev: start}}, Now: 1,
 	}}}
 	return w.send(r, time.Minute)
 }
@@ -147,7 +148,7 @@ func TestStoppingMemberFinishesItsTurns(t *testing.T) {
 			closed := make(chan struct{})
 			go func() { w.host.close(); close(closed) }()
 			poll.Until(t, time.Minute, "the member takes no more requests", func() bool {
-				a := <-w.send(pool.Request{Query: &pool.Query{Identity: history.Identity{Instance: "none"}}}, time.Second)
+				a := <-w.send(pool.Request{Query: &pool.Query{Identity: effectid.Identity{Instance: "none"}}}, time.Second)
 				return strings.Contains(a.Error, pool.ErrNoMember.Error())
 			})
 			if !inTime {

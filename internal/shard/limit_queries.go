@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/pawlrun/pawl/internal/core"
+	"github.com/pawlrun/pawl/internal/fold"
 	"github.com/pawlrun/pawl/internal/limit"
 	"github.com/pawlrun/pawl/internal/limiter"
 	"github.com/pawlrun/pawl/internal/request"
@@ -261,11 +262,11 @@ func (qs *queries) policyChanged(ctx context.Context) {
 
 // limitWaits describes what an instance waits for at limits, in the order of its events, at most maxOutstanding rows. A limit that cannot be read
 // is listed without a position.
-func (qs *queries) limitWaits(ctx context.Context, id string, s *history.State) []request.LimitWait {
+func (qs *queries) limitWaits(ctx context.Context, id string, s *fold.State) []request.LimitWait {
 	if s.WaitingLen() == 0 {
 		return nil
 	}
-	tickets := slices.DeleteFunc(s.Tickets(), func(k history.Ticket) bool { return !k.Waiting })
+	tickets := slices.DeleteFunc(s.Tickets(), func(k fold.Ticket) bool { return !k.Waiting })
 	tickets = tickets[:min(len(tickets), maxOutstanding)]
 	out := make([]request.LimitWait, len(tickets))
 	err := concurrently(len(tickets), func(i int) error {

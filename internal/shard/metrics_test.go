@@ -7,14 +7,16 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/pawlrun/pawl/internal/core"
+	"github.com/pawlrun/pawl/internal/fold"
 	"github.com/pawlrun/pawl/internal/promx"
+	"github.com/pawlrun/pawl/internal/propagate"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
 func measuredTurn(name string) (*core.Decided, *record.Commit) {
-	t := &core.Decided{Additions: core.Additions{Fold: &history.State{Started: &history.Started{Name: name}}}}
+	t := &core.Decided{Additions: core.Additions{Fold: &fold.State{Started: &history.Started{Name: name}}}}
 	t.Size = 500
 	t.Events = []history.Event{
 		&history.Started{Name: name, Execution: 1}, &history.TimerFired{Head: history.Head{At: 1000}}, &history.Granted{Scheduled: 9},
@@ -113,7 +115,7 @@ func TestTimesOfSchedulesHaveTheTraceOfTheirInstance(t *testing.T) {
 		t.Fatal(err)
 	}
 	turn, c := measuredTurn("pawl.schedule")
-	turn.Fold.Started.Headers = history.Headers("").Traced("s", history.Position{Seq: 1}, func([16]byte, [8]byte) bool { return true })
+	turn.Fold.Started.Headers = propagate.Traced(history.Headers(""), "s", history.Position{Seq: 1}, func([16]byte, [8]byte) bool { return true })
 	turn.Firings = &replay.Firings{Due: []int64{1000}}
 	m.committed(turn, c, 3500, exemplar(turn))
 	families, err := reg.Gather()

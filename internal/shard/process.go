@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/core"
+	"github.com/pawlrun/pawl/internal/effectid"
 	"github.com/pawlrun/pawl/internal/limiter"
 	"github.com/pawlrun/pawl/internal/outage"
 	"github.com/pawlrun/pawl/internal/partition"
@@ -50,9 +51,9 @@ type Config struct {
 
 // Observers observe what a process does, and do not affect it.
 type Observers struct {
-	Trace      io.Writer                                                   // receives the messages and effects of all shards; may be nil
-	Tracer     tracing.Tracer                                              // receives the spans of committed turns; may be nil
-	AroundTurn func(id history.Identity, orchestration string, run func()) // calls run, which runs the turn; may be nil
+	Trace      io.Writer                                                    // receives the messages and effects of all shards; may be nil
+	Tracer     tracing.Tracer                                               // receives the spans of committed turns; may be nil
+	AroundTurn func(id effectid.Identity, orchestration string, run func()) // calls run, which runs the turn; may be nil
 
 	Logger  *slog.Logger
 	Outage  *outage.Reporter

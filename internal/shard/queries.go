@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/pawlrun/pawl/internal/core"
+	"github.com/pawlrun/pawl/internal/fold"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/internal/request"
@@ -196,7 +197,7 @@ func (qs *queries) describe(ctx context.Context, q *request.Describe) (request.R
 		}
 		return d, nil
 	}
-	state, _ := history.Check(l.Events)
+	state, _ := fold.Check(l.Events)
 	if d.Control = l.Record.Control.Seq; state.PausedBy() != nil {
 		p := state.PausedBy()
 		d.PausedBy, d.PausedFor, d.Stopped = p.By, p.Text, p.Stop
@@ -243,7 +244,7 @@ func (qs *queries) awaited(ctx context.Context, id string, l record.Loaded) (a r
 
 const maxOutstanding = 100 // outstanding activities, and rows of other kinds, in a description
 
-func (qs *queries) outstanding(ctx context.Context, id string, rec *record.Record, state *history.State) ([]request.Activity, error) {
+func (qs *queries) outstanding(ctx context.Context, id string, rec *record.Record, state *fold.State) ([]request.Activity, error) {
 	ids := state.Outstanding()
 	ids = ids[:min(len(ids), maxOutstanding)]
 	held, err := qs.process.store.Holders(ctx, qs.shell.st.Part, id, rec.Execution, ids)

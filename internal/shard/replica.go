@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/effectid"
+	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/internal/pool"
 	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/internal/request"
@@ -40,7 +42,7 @@ func (qs *queries) query(ctx context.Context, q *request.Query) (request.Reply, 
 	}
 	if start, ok := events[0].(*history.Started); ok {
 		if _, here := qs.process.cfg.Programs.Recorded(start.Name, start.Version); !here {
-			id := history.Identity{Instance: q.Instance, Origin: start.Origin, Execution: execution}
+			id := effectid.Identity{Instance: q.Instance, Origin: start.Origin, Execution: execution}
 			return queryPool(ctx, qs.shell, &pool.Query{Partition: qs.shell.st.Part, Identity: id, Name: start.Name, Version: start.Version, Query: q.Name, Payload: q.Payload})
 		}
 	}
@@ -116,7 +118,7 @@ func (s *Process) awaitedByReplica(id string, execution uint64, events []history
 func (s *Process) onReplica(what, id string, execution uint64, events []history.Event, within time.Duration, load pawlcodec.Load, use func(*replay.Execution)) error {
 	start, ok := events[0].(*history.Started)
 	if !ok {
-		return fmt.Errorf("instance %s: the history does not begin with a start: %w", id, history.ErrCorrupt)
+		return fmt.Errorf("instance %s: the history does not begin with a start: %w", id, eventcodec.ErrCorrupt)
 	}
 	b, ok := s.cfg.Programs.Recorded(start.Name, start.Version)
 	if !ok {
@@ -127,7 +129,7 @@ func (s *Process) onReplica(what, id string, execution uint64, events []history.
 	default:
 		return cannotAnswer("%s: %d queries are running in this orchestrator; repeat it later", what, maxReplicas)
 	}
-	exec := replay.New(history.Identity{Instance: id, Origin: start.Origin, Execution: execution}, b.Program, replay.Options{Limits: s.cfg.Limits, Codec: s.cfg.Codec, Load: load})
+	exec := replay.New(effectid.Identity{Instance: id, Origin: start.Origin, Execution: execution}, b.Program, replay.Options{Limits: s.cfg.Limits, Codec: s.cfg.Codec, Load: load})
 	replayed, done := make(chan error, 1), make(chan struct{})
 	go func() {
 		defer func() { <-s.replicas }()

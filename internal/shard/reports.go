@@ -3,6 +3,7 @@ package shard
 import (
 	"context"
 
+	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -14,7 +15,7 @@ import (
 func (qs *queries) reports(ctx context.Context, id string, execution, after uint64, raw [][]byte) ([]request.Report, error) {
 	var ids []uint64
 	for i, b := range raw {
-		e, err := history.Decode(after+uint64(i)+1, b)
+		e, err := eventcodec.Decode(after+uint64(i)+1, b)
 		if err != nil {
 			continue // the client decodes the same event, and reports the error
 		}

@@ -9,7 +9,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/pawlrun/pawl/internal/core"
+	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/internal/message"
+	"github.com/pawlrun/pawl/internal/propagate"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/store"
 	"github.com/pawlrun/pawl/internal/tracing"
@@ -115,7 +117,7 @@ func (s *spans) flush(ctx context.Context, log *slog.Logger) {
 // received adds the trace headers, with which its spans begin, to a start.
 func (s *spans) received(in *message.Input) {
 	if s != nil && in.Kind == message.KindStart && in.Problem == nil {
-		in.Headers = in.Headers.Traced(in.Instance, in.Pos, s.tracer.Sample)
+		in.Headers = propagate.Traced(in.Headers, in.Instance, in.Pos, s.tracer.Sample)
 	}
 }
 
@@ -147,7 +149,7 @@ func (s *shell) emitInstance(ctx context.Context, id string, rec *record.Record,
 	if err != nil || len(first) == 0 {
 		return
 	}
-	start, err := history.Decode(1, first[0])
+	start, err := eventcodec.Decode(1, first[0])
 	started, _ := start.(*history.Started)
 	in, sampled := tracing.Of(id, started)
 	if err != nil || !sampled {
@@ -160,7 +162,7 @@ func (s *shell) emitInstance(ctx context.Context, id string, rec *record.Record,
 			return
 		}
 		for _, b := range raw {
-			e, err := history.Decode(uint64(len(all))+1, b)
+			e, err := eventcodec.Decode(uint64(len(all))+1, b)
 			if err != nil {
 				return
 			}

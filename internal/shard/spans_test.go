@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/pawlrun/pawl/internal/core"
+	"github.com/pawlrun/pawl/internal/fold"
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -11,7 +12,7 @@ import (
 func TestNoTracerCostsNoAllocation(t *testing.T) {
 	var none *spans
 	start := history.Started{Name: "o"}
-	turn := &core.Decided{Additions: core.Additions{Fold: &history.State{Started: &start}, Events: []history.Event{&start}}}
+	turn := &core.Decided{Additions: core.Additions{Fold: &fold.State{Started: &start}, Events: []history.Event{&start}}}
 	in := &message.Input{Kind: message.KindStart}
 	if n := testing.AllocsPerRun(100, func() { none.committed("i", turn); none.received(in) }); n != 0 || in.Headers != "" {
 		t.Errorf("%v allocations, headers %q", n, in.Headers)

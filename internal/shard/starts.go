@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/pawlrun/pawl/internal/eventcodec"
+	"github.com/pawlrun/pawl/internal/fold"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -67,7 +69,7 @@ func (qs *queries) startOf(ctx context.Context, q *request.Start, rec *record.Re
 	if err != nil || len(first) == 0 || q.ID == "" {
 		return request.StartTaken, err
 	}
-	if ev, err := history.Decode(1, first[0]); err == nil {
+	if ev, err := eventcodec.Decode(1, first[0]); err == nil {
 		if s, ok := ev.(*history.Started); ok && s.MsgID == q.ID {
 			return request.StartBegun, nil
 		}
@@ -79,7 +81,7 @@ func (qs *queries) startOf(ctx context.Context, q *request.Start, rec *record.Re
 // and -1 if there is no such start.
 func startUnread(inbox [][]byte, q *request.Start) int {
 	for i, b := range inbox {
-		el, err := history.ParseElement(b)
+		el, err := eventcodec.ParseElement(b)
 		if err != nil || !strings.HasPrefix(el.ID, "!") {
 			continue
 		}
@@ -96,7 +98,7 @@ func startUnread(inbox [][]byte, q *request.Start) int {
 }
 
 // startOptions sets the options of the start in a description, from the history, or from a start that is not due yet.
-func startOptions(d *request.Description, l record.Loaded, state *history.State) {
+func startOptions(d *request.Description, l record.Loaded, state *fold.State) {
 	d.Deadline = state.Deadline()
 	if s := nextStart(l); s != nil && state.Len == 0 {
 		d.StartAt, d.Deadline = s.StartAt, s.Deadline
@@ -114,7 +116,7 @@ func nextStart(l record.Loaded) *history.Started {
 
 // unreadEvent decodes the event of an inbox element. It returns nil if it cannot be decoded.
 func unreadEvent(element []byte) history.Event {
-	el, err := history.ParseElement(element)
+	el, err := eventcodec.ParseElement(element)
 	if err != nil {
 		return nil
 	}

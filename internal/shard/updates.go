@@ -5,6 +5,9 @@ import (
 	"slices"
 
 	"github.com/pawlrun/pawl/internal/core"
+	"github.com/pawlrun/pawl/internal/effectid"
+	"github.com/pawlrun/pawl/internal/eventcodec"
+	"github.com/pawlrun/pawl/internal/fold"
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/replay"
@@ -36,7 +39,7 @@ func (s *shell) repeatAnswer(id string, q core.UpdateQuestion) {
 
 // readAnswer reads the answer to an update from the ledger, or derives it from the end of the instance. It returns nil if there is none yet.
 func (s *shell) readAnswer(ctx context.Context, id, name, updateID string) (*message.UpdateAnswer, error) {
-	answer, open, err := s.process.store.UpdateAnswer(ctx, s.st.Part, id, history.UpdateKey(name, updateID))
+	answer, open, err := s.process.store.UpdateAnswer(ctx, s.st.Part, id, effectid.UpdateKey(name, updateID))
 	if err != nil {
 		return nil, err
 	}
@@ -44,17 +47,17 @@ func (s *shell) readAnswer(ctx context.Context, id, name, updateID string) (*mes
 		rec, err := s.process.store.Record(ctx, s.st.Part, id)
 		ended := err == nil && rec != nil && rec.Status.Ended()
 		if err == nil && rec != nil && !ended {
-			ended, err = s.leftByFormer(ctx, id, history.UpdateKey(name, updateID), open, rec)
+			ended, err = s.leftByFormer(ctx, id, effectid.UpdateKey(name, updateID), open, rec)
 		}
 		if err != nil || !ended {
 			return nil, err
 		}
 		// The instance may have ended between the two reads, and answered the update.
-		if answer, _, err = s.process.store.UpdateAnswer(ctx, s.st.Part, id, history.UpdateKey(name, updateID)); err != nil {
+		if answer, _, err = s.process.store.UpdateAnswer(ctx, s.st.Part, id, effectid.UpdateKey(name, updateID)); err != nil {
 			return nil, err
 		}
 		if answer == nil {
-			answer = &history.UpdateAnswer{Failure: replay.EndedUpdate(name, updateID)}
+			answer = &eventcodec.UpdateAnswer{Failure: replay.EndedUpdate(name, updateID)}
 		}
 	}
 	a := core.UpdateAnswer(id, name, updateID, *answer)
@@ -72,7 +75,7 @@ func (s *shell) leftByFormer(ctx context.Context, id, key string, open history.P
 		return false, err
 	}
 	state, err := core.FoldOf(l.Events)
-	if err != nil || slices.ContainsFunc(allOpen(l, state), func(u *history.UpdateReceived) bool { return u.Key() == key }) {
+	if err != nil || slices.ContainsFunc(allOpen(l, state), func(u *history.UpdateReceived) bool { return effectid.UpdateKey(u.Name, u.UpdateID) == key }) {
 		return false, err
 	}
 	again, err := s.process.store.Record(ctx, s.st.Part, id) // a commit between the reads may have moved the update
@@ -82,7 +85,7 @@ func (s *shell) leftByFormer(ctx context.Context, id, key string, open history.P
 // updateAnswer answers with the answer to an update, or registers the reply subject for it.
 func (qs *queries) updateAnswer(ctx context.Context, q *request.Update) (request.Reply, error) {
 	if q.ReplyTo != "" {
-		qs.shell.post(core.Message{Kind: core.UpdateAwaited, ID: core.UpdateWait(q.Instance, history.UpdateKey(q.Name, q.ID)), Body: q.ReplyTo})
+		qs.shell.post(core.Message{Kind: core.UpdateAwaited, ID: core.UpdateWait(q.Instance, effectid.UpdateKey(q.Name, q.ID)), Body: q.ReplyTo})
 	}
 	a, err := qs.shell.readAnswer(ctx, q.Instance, q.Name, q.ID)
 	if err != nil {
@@ -102,7 +105,7 @@ func (qs *queries) updateAnswer(ctx context.Context, q *request.Update) (request
 const maxUpdateInput = 2 << 10 // bytes of the input of an open update in a description
 
 // allOpen returns the open updates of a history, and then the updates at the head of the inbox.
-func allOpen(l record.Loaded, state *history.State) []*history.UpdateReceived {
+func allOpen(l record.Loaded, state *fold.State) []*history.UpdateReceived {
 	all := state.OpenUpdates()
 	for _, b := range l.Unread {
 		if u, ok := unreadEvent(b).(*history.UpdateReceived); ok {
@@ -113,7 +116,7 @@ func allOpen(l record.Loaded, state *history.State) []*history.UpdateReceived {
 }
 
 // openUpdates describes the updates that an instance has not answered.
-func openUpdates(l record.Loaded, state *history.State) []request.OpenUpdate {
+func openUpdates(l record.Loaded, state *fold.State) []request.OpenUpdate {
 	if l.Record.Status.Ended() {
 		return nil
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/internal/core"
+	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/store"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -29,7 +30,7 @@ func (s *shell) findWipe(ctx context.Context, id string) (*core.Wipe, error) {
 	}
 	w := &core.Wipe{Rec: rec}
 	for i, b := range raw {
-		el, err := history.ParseElement(b)
+		el, err := eventcodec.ParseElement(b)
 		if err != nil || !strings.HasSuffix(el.ID, s.seal) {
 			continue
 		}

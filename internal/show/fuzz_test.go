@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pawlrun/pawl/internal/eventcodec"
+	"github.com/pawlrun/pawl/internal/imported"
 	"github.com/pawlrun/pawl/internal/show"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -15,13 +17,13 @@ import (
 const maxError = 4000
 
 // FuzzReadImport reads any bytes as the export of an instance, as an import over HTTP and the command line do. The error of a rejection is
-// history.ErrNoImport with a bounded text. An accepted export that makes a payload is an import that its owner can read.
+// imported.ErrNoImport with a bounded text. An accepted export that makes a payload is an import that its owner can read.
 func FuzzReadImport(f *testing.F) {
 	line := func(instance string, events ...history.Event) string {
 		var lines []string
 		for i, e := range events {
 			*e.Meta() = history.Head{ID: uint64(i) + 1, At: 1_790_000_000_000}
-			raw, err := history.Encode(e)
+			raw, err := eventcodec.Encode(e)
 			if err != nil {
 				f.Fatal(err)
 			}
@@ -54,16 +56,16 @@ func FuzzReadImport(f *testing.F) {
 				return
 			}
 		}
-		if !errors.Is(err, history.ErrNoImport) || len(err.Error()) > maxError {
+		if !errors.Is(err, imported.ErrNoImport) || len(err.Error()) > maxError {
 			t.Errorf("%d bytes: %.200v", len(err.Error()), err)
 		}
 	})
 }
 
 // checkImport adopts the payload of an import, as the owner of the new instance does.
-func checkImport(t *testing.T, m *history.Import, running bool, p history.Payload) {
+func checkImport(t *testing.T, m *imported.Instance, running bool, p history.Payload) {
 	t.Helper()
-	again, err := history.ReadImport(p)
+	again, err := imported.Read(p)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,8 +34,8 @@ func RewindPlan(id string, p *history.RewindPlan) []string {
 	for _, e := range p.Undone {
 		lines = append(lines, fmt.Sprintf("undone: child %s (event %d)", e.Instance, e.ID))
 	}
-	for _, id := range p.Answered {
-		lines = append(lines, fmt.Sprintf("keeps its result: activity %s (event %d)", p.State.Activity(id).Name, id))
+	for _, e := range p.Answered {
+		lines = append(lines, fmt.Sprintf("keeps its result: activity %s (event %d)", e.Name, e.ID))
 	}
 	for _, e := range p.Awaited {
 		if ended[e.ID] {

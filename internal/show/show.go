@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/pawlcodec"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -126,7 +127,7 @@ func Failure(f history.Failure) any {
 	}{f, Payload(f.Data)}
 }
 
-// Line is an event of an exported history. Fields are for human readers. Raw is the event as history.Encode writes it, and Read
+// Line is an event of an exported history. Fields are for human readers. Raw is the event as eventcodec.Encode writes it, and Read
 // reads only Raw, so that nothing is lost. Read ignores unknown fields.
 type Line struct {
 	Instance string         `json:"instance"`
@@ -139,7 +140,7 @@ type Line struct {
 
 // JSON returns an event of an instance as a line of an exported history.
 func JSON(instance string, e history.Event) (Line, error) {
-	raw, err := history.Encode(e)
+	raw, err := eventcodec.Encode(e)
 	if err != nil {
 		return Line{}, err
 	}
@@ -245,7 +246,7 @@ func ReadExport(b []byte) (instance string, executions [][]history.Event, err er
 		return instance, [][]history.Event{events}, err
 	}
 	if export.Version > ExportVersion {
-		return "", nil, fmt.Errorf("the export has version %d; this build reads versions up to %d: %w", export.Version, ExportVersion, history.ErrNewerVersion)
+		return "", nil, fmt.Errorf("the export has version %d; this build reads versions up to %d: %w", export.Version, ExportVersion, eventcodec.ErrNewerVersion)
 	}
 	for _, x := range export.Executions {
 		var lines bytes.Buffer
@@ -265,7 +266,7 @@ func ReadExport(b []byte) (instance string, executions [][]history.Event, err er
 }
 
 // Read reads lines that JSON returned, of one execution of one instance. The error contains the number of the line. It is
-// history.ErrNewerVersion for an event of a newer build.
+// eventcodec.ErrNewerVersion for an event of a newer build.
 func Read(r io.Reader) (instance string, events []history.Event, err error) {
 	for dec := json.NewDecoder(r); ; {
 		var l Line
@@ -282,7 +283,7 @@ func Read(r io.Reader) (instance string, events []history.Event, err error) {
 		case instance != "" && l.Instance != instance:
 			return "", nil, fmt.Errorf("line %d of the exported history is of instance %.200s, and those before it are of %.200s", len(events)+1, l.Instance, instance)
 		}
-		e, err := history.Decode(l.ID, l.Raw)
+		e, err := eventcodec.Decode(l.ID, l.Raw)
 		if err != nil {
 			return "", nil, fmt.Errorf("exported history of instance %.200s: %w", l.Instance, err)
 		}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/vmihailenco/msgpack/v5"
 
+	"github.com/pawlrun/pawl/internal/eventcodec"
+	"github.com/pawlrun/pawl/internal/fold"
 	"github.com/pawlrun/pawl/internal/show"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -127,12 +129,12 @@ func everyKind(t *testing.T) []history.Event {
 	var all []history.Event
 	for kind := history.Kind(1); kind > 0; kind++ {
 		id := uint64(len(all)) + 1
-		b, err := msgpack.Marshal([]any{history.Version, uint8(kind), int64(1_790_000_000_000)})
+		b, err := msgpack.Marshal([]any{eventcodec.Version, uint8(kind), int64(1_790_000_000_000)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		e, err := history.Decode(id, b)
-		if errors.Is(err, history.ErrNewerVersion) {
+		e, err := eventcodec.Decode(id, b)
+		if errors.Is(err, eventcodec.ErrNewerVersion) {
 			continue
 		}
 		if err != nil {
@@ -310,7 +312,7 @@ func TestRewindPlanListsActivitiesThatRunAgainAndResultsThatAreKept(t *testing.T
 	for i, e := range events {
 		e.Meta().ID = uint64(i) + 1
 	}
-	p, err := history.PlanRewind(events, 2, nil)
+	p, err := fold.PlanRewind(events, 2, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -322,7 +324,7 @@ keeps its result: activity charge (event 2)
 keeps its result: child c-1 (event 4)
 received again: 1 event
 received again: 2 updates`
-	if got := strings.Join(show.RewindPlan("o-1", p), "\n"); got != want {
+	if got := strings.Join(show.RewindPlan("o-1", &p.RewindPlan), "\n"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }

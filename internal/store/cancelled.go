@@ -18,7 +18,7 @@ const (
 	maxCancelled  = 10_000
 )
 
-// AddCancelled records the marks of cancelled children: see history.Mark.
+// AddCancelled records the marks of cancelled children: see effectid.Mark.
 func (s *Store) AddCancelled(ctx context.Context, marks []string) error {
 	args := make([]any, 0, 2+len(marks))
 	args = append(args, CancelledSpan.Milliseconds(), maxCancelled)

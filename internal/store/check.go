@@ -55,7 +55,7 @@ const (
 
 // Check reads the whole namespace and reports every violation of these invariants. It writes nothing and may run next to the fleet:
 //
-//   - histories can be decoded and satisfy the rules of history.Check;
+//   - histories can be decoded and satisfy the rules of fold.Check;
 //   - the record of an instance matches its history, and is in the index of its status and no other, in the sets of its values and no
 //     other, with the same score, and in the set of ids;
 //   - an outstanding activity has its lease, or its completion is unread;

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/redisx"
@@ -42,7 +43,7 @@ func BenchmarkCheck(b *testing.B) {
 			events = append(events, &history.ActivityCompleted{Scheduled: 2})
 		}
 		for _, e := range events {
-			raw, err := history.Encode(e)
+			raw, err := eventcodec.Encode(e)
 			if err != nil {
 				b.Fatal(err)
 			}

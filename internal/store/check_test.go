@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/redisx"
@@ -168,7 +169,7 @@ func TestCheckFindsBrokenInvariants(t *testing.T) {
 			b.must(b.rdb.Del(b.ctx(), b.p.Lease("a", 2, 2)).Err())
 			body := encoded(b, &history.ActivityCompleted{Scheduled: 2})[0]
 			push := func(id string) {
-				b.must(b.rdb.RPush(b.ctx(), b.p.Inbox("a"), history.Element{ID: id, At: 1, Body: body}.Encode()).Err())
+				b.must(b.rdb.RPush(b.ctx(), b.p.Inbox("a"), eventcodec.Element{ID: id, At: 1, Body: body}.Encode()).Err())
 			}
 			push("ae1.token")
 			b.wantRules("activity 2 (act) is outstanding, but has neither a lease nor an unread completion")

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/internal/eventcodec"
 )
 
 // FuzzRecord parses the record of an instance with arbitrary fields. Every error must match ErrCorrupt and have a bounded text.
@@ -22,7 +22,7 @@ func FuzzRecord(f *testing.F) {
 			k, v, _ := strings.Cut(one, "=")
 			fields[k] = v
 		}
-		if _, err := parseRecord(fields); err != nil && (!errors.Is(err, history.ErrCorrupt) || len(err.Error()) > 2000) {
+		if _, err := parseRecord(fields); err != nil && (!errors.Is(err, eventcodec.ErrCorrupt) || len(err.Error()) > 2000) {
 			t.Errorf("%d bytes: %.2000v", len(err.Error()), err)
 		}
 	})

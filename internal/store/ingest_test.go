@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/store"
-	"github.com/pawlrun/pawl/pkg/history"
 )
 
 func TestIngestPushesEachInputOnce(t *testing.T) {
@@ -295,7 +295,7 @@ const largeBytes = 512 << 10
 func large(instance string, seq uint64, n int) []record.Message {
 	out := make([]record.Message, n)
 	for i := range out {
-		el := history.Element{ID: fmt.Sprint("e", seq+uint64(i)), At: 1_790_000_000_000, Body: make([]byte, largeBytes)}
+		el := eventcodec.Element{ID: fmt.Sprint("e", seq+uint64(i)), At: 1_790_000_000_000, Body: make([]byte, largeBytes)}
 		out[i] = record.Message{Instance: instance, Element: el.Encode()}
 	}
 	return out

@@ -8,10 +8,10 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/fold"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pawlcodec"
-	"github.com/pawlrun/pawl/pkg/history"
 )
 
 // instanceCheck is the check of one instance: the data that was read, and the rules that it breaks.
@@ -22,7 +22,7 @@ type instanceCheck struct {
 	loaded      record.Loaded
 	completions [][]byte           // the whole inbox, if a lease is missing
 	leases      map[heldKey]string // effect ids
-	state       *history.State     // state of the current execution
+	state       *fold.State        // state of the current execution
 	// ledgerFields is the number of fields of the ledger of updates; kept is how many of them belong to answers.
 	ledgerFields, kept int
 
@@ -38,7 +38,7 @@ func (x *instanceCheck) violationf(format string, args ...any) {
 
 // fold folds the history and collects its references to large payloads.
 func (x *instanceCheck) fold() {
-	state, bad := history.Check(x.loaded.Events)
+	state, bad := fold.Check(x.loaded.Events)
 	for _, b := range bad {
 		x.violationf("history: %v", b)
 	}

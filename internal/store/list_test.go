@@ -10,10 +10,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/store"
-	"github.com/pawlrun/pawl/pkg/history"
 )
 
 // Pages of any size and in either order, with and without a filter, return every instance of two statuses once and in order, even if many changed in
@@ -297,7 +297,7 @@ func TestStalledInstancesAreInASet(t *testing.T) {
 		listed("a no code")
 		w := record.Rewind{
 			Instance: "a", Execution: 1, Keep: 1, Head: "h1", NewHead: "h2", From: record.Running, To: record.Running,
-			Prepend: [][]byte{history.Element{ID: "!r2.0", At: 1, Body: []byte("again")}.Encode()},
+			Prepend: [][]byte{eventcodec.Element{ID: "!r2.0", At: 1, Body: []byte("again")}.Encode()},
 		}
 		_, err = redistest.Answer(func(done func(record.Committed, error)) { b.st.Rewind(b.own, &w, done) })
 		b.must(err)

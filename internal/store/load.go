@@ -6,13 +6,14 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
 // Load reads an instance: its record, the head of its inbox, its history unless it has ended, and the history of an ended execution
-// with pending messages. If a history cannot be decoded, the error matches history.ErrCorrupt or history.ErrNewerVersion, and
+// with pending messages. If a history cannot be decoded, the error matches eventcodec.ErrCorrupt or eventcodec.ErrNewerVersion, and
 // everything else that was read is returned, too.
 func (s *Reader) Load(ctx context.Context, part int, instance string) (record.Loaded, error) {
 	rec, err := s.Record(ctx, part, instance)
@@ -124,7 +125,7 @@ func appendEvents(events []history.Event, instance string, v any, err error) ([]
 		if err != nil {
 			return events, fmt.Errorf("instance %s: history: %w", instance, err)
 		}
-		e, err := history.Decode(uint64(len(events)+1), []byte(b))
+		e, err := eventcodec.Decode(uint64(len(events)+1), []byte(b))
 		if err != nil {
 			return events, fmt.Errorf("instance %s: %w", instance, err)
 		}

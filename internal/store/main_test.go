@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/redisx"
@@ -118,7 +119,7 @@ func at(seq uint64) history.Position {
 }
 
 func element(id string) []byte {
-	return history.Element{ID: id, At: 1_790_000_000_000, Body: []byte("body of " + id)}.Encode()
+	return eventcodec.Element{ID: id, At: 1_790_000_000_000, Body: []byte("body of " + id)}.Encode()
 }
 
 func message(instance, id string, kind record.MessageKind) record.Message {

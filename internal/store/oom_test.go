@@ -6,10 +6,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/redisx"
-	"github.com/pawlrun/pawl/pkg/history"
 )
 
 func TestOutOfMemoryRunningWorkContinues(t *testing.T) {
@@ -73,7 +73,7 @@ func TestOutOfMemoryRunningWorkContinues(t *testing.T) {
 			s.OutOfMemory(t)
 			w := record.Rewind{
 				Instance: "a", Execution: 1, Keep: 1, Head: "h1", NewHead: "h2", From: record.Running, To: record.Running, Delete: leases(1),
-				Prepend: [][]byte{history.Element{ID: "!r2.0", At: 1, Body: []byte("again")}.Encode()},
+				Prepend: [][]byte{eventcodec.Element{ID: "!r2.0", At: 1, Body: []byte("again")}.Encode()},
 			}
 			rewind := func() error {
 				_, err := redistest.Answer(func(done func(record.Committed, error)) { b.st.Rewind(b.own, &w, done) })

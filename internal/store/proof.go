@@ -6,7 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 
-	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/internal/effectid"
 )
 
 // # The proof of a doorbell
@@ -34,15 +34,15 @@ func (t Tenure) Seal() string {
 	if t.Secret == "" {
 		return ""
 	}
-	sum := sha256.Sum256(history.AppendText([]byte("seal"), t.Secret))
+	sum := sha256.Sum256(effectid.AppendText([]byte("seal"), t.Secret))
 	return " " + base64.RawURLEncoding.EncodeToString(sum[:12])
 }
 
 // leaseKey returns the 96-bit key of an activity's lease.
 func (t Tenure) leaseKey(instance, effect string) string {
 	b := make([]byte, 0, 256)
-	b = history.AppendText(b, t.Secret)
-	b = history.AppendText(b, instance)
+	b = effectid.AppendText(b, t.Secret)
+	b = effectid.AppendText(b, instance)
 	b = append(b, effect...)
 	sum := sha256.Sum256(b)
 	return base64.RawURLEncoding.EncodeToString(sum[:12])

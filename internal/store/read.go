@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -180,7 +181,7 @@ func (s *Reader) RawHistory(ctx context.Context, part int, instance string, exec
 
 // Unreadable reports whether err means that this build cannot decode the stored data, so that a retry will not help.
 func Unreadable(err error) bool {
-	return errors.Is(err, history.ErrCorrupt) || errors.Is(err, history.ErrNewerVersion) || redisx.Refused(err)
+	return errors.Is(err, eventcodec.ErrCorrupt) || errors.Is(err, eventcodec.ErrNewerVersion) || redisx.Refused(err)
 }
 
 // Applied reads the stream position up to which a partition has ingested INPUTS.

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -78,7 +79,7 @@ type recordFields struct {
 
 func (h *recordFields) keep(field string, err error) {
 	if err != nil && h.err == nil {
-		h.err = fmt.Errorf("record: field %s is %.100q: %w", field, h.fields[field], history.ErrCorrupt)
+		h.err = fmt.Errorf("record: field %s is %.100q: %w", field, h.fields[field], eventcodec.ErrCorrupt)
 	}
 }
 
@@ -136,7 +137,7 @@ func parseRecord(m map[string]string) (*record.Record, error) {
 	r.Parent, err = parseParent(m["parent"], m["held"])
 	h.keep("parent", err)
 	if r.Name == "" || r.Head == "" || r.Status == "" {
-		h.err = fmt.Errorf("record: a field is missing: %w", history.ErrCorrupt)
+		h.err = fmt.Errorf("record: a field is missing: %w", eventcodec.ErrCorrupt)
 	}
 	return r, h.err
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/pawlrun/pawl/internal/effectid"
+	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -13,7 +15,7 @@ import (
 
 // UpdateAnswer reads the answer to an update; nil if the update is open or unknown. open is the position in INPUTS of an open update,
 // zero if it is unknown; its time is that of the inbox element, in whole milliseconds.
-func (s *Reader) UpdateAnswer(ctx context.Context, part int, instance, update string) (answer *history.UpdateAnswer, open history.Position, err error) {
+func (s *Reader) UpdateAnswer(ctx context.Context, part int, instance, update string) (answer *eventcodec.UpdateAnswer, open history.Position, err error) {
 	v, err := s.run.Do(ctx, redisx.Command("HGET", s.space.Part(part).Updates(instance), update))
 	if v == nil || err != nil {
 		if redisx.Refused(err) { // a key of another type: the answer is unknown
@@ -28,7 +30,7 @@ func (s *Reader) UpdateAnswer(ctx context.Context, part int, instance, update st
 		}
 		return nil, open, err
 	}
-	a, err := history.DecodeUpdateAnswer([]byte(b[1:]))
+	a, err := eventcodec.DecodeUpdateAnswer([]byte(b[1:]))
 	if err != nil {
 		return nil, open, fmt.Errorf("instance %s: answer to update %.100q: %w", instance, update, err)
 	}
@@ -61,7 +63,7 @@ func (c *checker) readLedger(round *readRound, x *instanceCheck) {
 		return x.noted(errors.Join(err, ierr))
 	})
 	for _, u := range x.state.OpenUpdates() {
-		round.add(redisx.Command("HGET", key, u.Key()), func(v any, err error) error {
+		round.add(redisx.Command("HGET", key, effectid.UpdateKey(u.Name, u.UpdateID)), func(v any, err error) error {
 			if v != nil {
 				var b string
 				if b, err = redisx.Str(v); err == nil && b != "" && b[0] == 'a' {
@@ -85,7 +87,7 @@ func (x *instanceCheck) updates() {
 	case rec != nil && !rec.Status.Ended() && !rec.Replaced && len(x.loaded.Unread) < record.UnreadBatch:
 		known := len(x.state.OpenUpdates())
 		for _, b := range x.loaded.Unread {
-			if el, err := history.ParseElement(b); err == nil {
+			if el, err := eventcodec.ParseElement(b); err == nil {
 				if ev, err := el.Event(); err == nil && ev.Kind() == history.KindUpdateReceived {
 					known++
 				}

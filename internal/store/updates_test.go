@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -16,7 +17,7 @@ import (
 // answers, and removed with the instance.
 func TestLedgerAnswersRepeatsOfUpdates(t *testing.T) {
 	answer := func(b *harness, text string) []byte {
-		bytes, err := history.UpdateAnswer{At: 1, Result: history.Payload{Type: history.TypeJSON, Data: []byte(text)}}.Encode()
+		bytes, err := eventcodec.UpdateAnswer{At: 1, Result: history.Payload{Type: history.TypeJSON, Data: []byte(text)}}.Encode()
 		b.must(err)
 		return bytes
 	}
@@ -59,7 +60,7 @@ func TestLedgerAnswersRepeatsOfUpdates(t *testing.T) {
 		"an open update has its position in the stream": func(b *harness) {
 			b.started("a", "h1")
 			m := message("a", "p k", record.UpdateMessage)
-			m.Element = history.Element{ID: "s7", At: 1_790_000_000_123}.Encode()
+			m.Element = eventcodec.Element{ID: "s7", At: 1_790_000_000_123}.Encode()
 			_, err := b.ingest(0, 1, m, message("a", "p l", record.UpdateMessage))
 			b.must(err)
 			for update, want := range map[string]history.Position{"p k": {Seq: 7, Time: 1_790_000_000_123_000_000}, "p l": {}} {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -80,7 +81,7 @@ func TestCommitKeepsUnnamedRecordFields(t *testing.T) {
 			for field, text := range map[string]string{"prod": "3", "pub": "x.1", "parent": "p 1.2 3", "orig": "1", "custom.version": "two"} {
 				b.started("a"+field, "h1")
 				b.must(b.rdb.HSet(b.ctx(), b.p.Instance("a"+field), field, text).Err())
-				if _, err := b.st.Record(b.ctx(), part, "a"+field); !errors.Is(err, history.ErrCorrupt) {
+				if _, err := b.st.Record(b.ctx(), part, "a"+field); !errors.Is(err, eventcodec.ErrCorrupt) {
 					b.Errorf("%s %q: %v", field, text, err)
 				} else {
 					b.Log(err)
@@ -169,7 +170,7 @@ func encoded(b *harness, events ...history.Event) [][]byte {
 	out := make([][]byte, len(events))
 	for i, e := range events {
 		var err error
-		out[i], err = history.Encode(e)
+		out[i], err = eventcodec.Encode(e)
 		b.must(err)
 	}
 	return out

@@ -10,6 +10,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/effectid"
+	"github.com/pawlrun/pawl/internal/fold"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -67,7 +69,7 @@ type Cancellation struct {
 
 // Instance contains the data that the spans of an execution share.
 type Instance struct {
-	id       history.Identity
+	id       effectid.Identity
 	started  *history.Started
 	from     history.TraceContext
 	start    [8]byte // id of the start span
@@ -84,7 +86,7 @@ func Of(id string, s *history.Started) (in *Instance, ok bool) {
 	if !ok {
 		return nil, false
 	}
-	in = &Instance{id: history.Identity{Instance: id, Origin: s.Origin, Execution: s.Execution}, started: s, from: from, start: start}
+	in = &Instance{id: effectid.Identity{Instance: id, Origin: s.Origin, Execution: s.Execution}, started: s, from: from, start: start}
 	if s.Cancel != nil {
 		in.cancelAt = s.Cancel.At
 	}
@@ -153,7 +155,7 @@ func num(n uint64) int64 { return int64(n) } //nolint:gosec // counts
 
 // eventSpan returns the span of an event, between two times in Unix ms.
 func (in *Instance) eventSpan(name string, id uint64, start, end int64, more ...Attribute) *Span {
-	s := in.base(name, history.EventSpan(in.id, id), start*msPerNs, end*msPerNs)
+	s := in.base(name, effectid.EventSpan(in.id, id), start*msPerNs, end*msPerNs)
 	s.Attributes = append(s.Attributes, Attribute{Key: "pawl.event", Int: num(id)})
 	s.Attributes = append(s.Attributes, more...)
 	return s
@@ -183,7 +185,7 @@ func (in *Instance) span(e history.Event, settled func(id uint64) history.Event)
 	case *history.Cancelled:
 		return in.ended(at, e.ID, code(&e.Failure), &Cancellation{At: at * msPerNs, Reason: cancel.Requested.String(), By: e.By, Text: e.Text, Latency: in.latency(at)})
 	default:
-		if id, ok := history.Settles(e); ok {
+		if id, ok := fold.Settles(e); ok {
 			return in.call(e, settled(id))
 		}
 		return nil

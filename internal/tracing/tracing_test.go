@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pawlrun/pawl/internal/propagate"
 	"github.com/pawlrun/pawl/internal/tracing"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -18,7 +19,7 @@ func life() []history.Event {
 	return []history.Event{
 		&history.Started{
 			Head: at(1, 1000), Name: "fulfil", Version: "2", Origin: origin, Execution: 1, Limit: &history.Limit{Name: "fulfil", Waiting: true, WaitingSince: 1000},
-			Headers: history.Headers("").With("tracestate", "a=b").Traced("order-1", origin, func([16]byte, [8]byte) bool { return true }),
+			Headers: propagate.Traced(history.Headers("").With("tracestate", "a=b"), "order-1", origin, func([16]byte, [8]byte) bool { return true }),
 		},
 		&history.Granted{Head: at(2, 1500), Scheduled: 1},
 		&history.ActivityScheduled{Head: at(3, 1500), Name: "reserve", Queue: "stock", Attempt: 1},

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"pgregory.net/rapid"
 
+	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/wire"
 	"github.com/pawlrun/pawl/pkg/cancel"
@@ -69,12 +70,12 @@ func TestOversizedListIsSentInSeveralMessages(t *testing.T) {
 	stop(t, s, err)
 	doorbells := make([]message.Doorbell, 200)
 	for i := range doorbells {
-		doorbells[i] = message.Doorbell{Instance: fmt.Sprint("i", i), Element: make([]byte, history.MaxDoorbellElement)}
+		doorbells[i] = message.Doorbell{Instance: fmt.Sprint("i", i), Element: make([]byte, eventcodec.MaxDoorbellElement)}
 	}
 	ok(t, c.SendDoorbells(0, doorbells))
 	for n := 0; n < len(doorbells); {
 		for _, b := range get(t, got, "doorbells") {
-			if b.Instance != doorbells[n].Instance || len(b.Element) != history.MaxDoorbellElement {
+			if b.Instance != doorbells[n].Instance || len(b.Element) != eventcodec.MaxDoorbellElement {
 				t.Fatalf("doorbell %d is %s", n, b.Instance)
 			}
 			n++

@@ -44,7 +44,7 @@
 //	…own.<instance>.done                   the end of a child, for its parent; see Done
 //
 // Content-Type (default: JSON), Pawl-Id (a repeated id has no effect), Pawl-By and Pawl-Version (of these conventions) are valid for all
-// of them. Pawl-Attributes contains the attributes of a start: see history.Attributes.
+// of them. Pawl-Attributes contains the attributes of a start: see attribute.Set.
 // A start can carry an event, so that the instance receives the event whether or not it already exists:
 //
 //	nats req pawl.default.to.t-1.start.tenant '{"paid":3}' -H Pawl-Event:paid

@@ -3,9 +3,9 @@ package transport
 import (
 	"fmt"
 
+	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/wire"
-	"github.com/pawlrun/pawl/pkg/history"
 )
 
 // typeDone is the content type of the body of a Done.
@@ -18,8 +18,8 @@ func doneFields(d *message.Done) func(*wire.Codec) {
 	return func(c *wire.Codec) {
 		c.Uint(&d.Scheduled)
 		c.String(&d.Effect)
-		d.Result.WireFields(c)
-		wire.Optional(c, &d.Failure, func(c *wire.Codec, f *history.Failure) { f.WireFields(c) })
+		eventcodec.PayloadFields(c, &d.Result)
+		wire.Optional(c, &d.Failure, eventcodec.FailureFields)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/pawlrun/pawl/internal/attribute"
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/text"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -247,7 +248,7 @@ func (in incoming) start(h nats.Header, data []byte) error {
 	if err := checkVersion(in.Version); err != nil {
 		return err
 	}
-	attributes, err := history.ParseAttributes(h.Get(HeaderAttributes))
+	attributes, err := attribute.Parse(h.Get(HeaderAttributes))
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrMalformed, err)
 	}

@@ -10,7 +10,9 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/pawlrun/pawl/internal/attribute"
 	"github.com/pawlrun/pawl/internal/message"
+	"github.com/pawlrun/pawl/internal/propagate"
 	"github.com/pawlrun/pawl/internal/text"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -92,7 +94,7 @@ func (o outgoing) checkStart() error {
 	if err := checkVersion(o.Version); err != nil {
 		return err
 	}
-	if _, err := history.ParseAttributes(o.Attrs); err != nil {
+	if _, err := attribute.Parse(o.Attrs); err != nil {
 		return fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
 	if o.Parent != nil {
@@ -233,7 +235,7 @@ func headersOfTask(h nats.Header) history.Headers {
 	if len(h) == 0 {
 		return ""
 	}
-	return propagated(h).WithStartSpan(h.Get(headerSpan))
+	return propagate.WithStartSpan(propagated(h), h.Get(headerSpan))
 }
 
 func (o outgoing) start(h headers) []byte {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/pawlrun/pawl/internal/effectid"
+	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/internal/wire"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -26,7 +28,7 @@ type Task struct {
 	Origin      history.Position
 	Execution   uint64
 	Activity    uint64 // event id of the ActivityScheduled
-	Effect      string // effect id; see history.ActivityEffect
+	Effect      string // effect id; see effectid.Activity
 	Name        string // name of the activity
 	Queue       string
 	Attempt     uint32 // attempt under the author's Retry, from 1
@@ -39,14 +41,14 @@ type Task struct {
 
 func (t *Task) fields(c *wire.Codec) {
 	c.String(&t.Instance)
-	t.Origin.WireFields(c)
+	eventcodec.PositionFields(c, &t.Origin)
 	c.Uint(&t.Execution)
 	c.Uint(&t.Activity)
 	c.String(&t.Effect)
 	c.String(&t.Name)
 	c.String(&t.Queue)
 	wire.Number(c, &t.Attempt)
-	t.Payload.WireFields(c)
+	eventcodec.PayloadFields(c, &t.Payload)
 	c.Int(&t.ScheduledAt)
 	wire.Number(c, &t.MaxClaims)
 	c.String(&t.CallKey)
@@ -57,7 +59,7 @@ func (t Task) Encode() []byte { return wire.Encode(t.fields) }
 
 // ContentID returns the effect id of the activity that the task describes.
 func (t *Task) ContentID() string {
-	return history.ActivityEffect(history.Identity{Instance: t.Instance, Origin: t.Origin, Execution: t.Execution}, &history.ActivityScheduled{
+	return effectid.Activity(effectid.Identity{Instance: t.Instance, Origin: t.Origin, Execution: t.Execution}, &history.ActivityScheduled{
 		Head: history.Head{ID: t.Activity}, Name: t.Name, Queue: t.Queue, Payload: t.Payload, Attempt: t.Attempt, First: t.CallKey,
 	})
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/pawlrun/pawl/internal/core"
+	"github.com/pawlrun/pawl/internal/fold"
+	"github.com/pawlrun/pawl/internal/limit"
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/replay"
@@ -29,7 +31,7 @@ const (
 // Code is the resident code of an instance, with the state that it has reached.
 type Code struct {
 	Exec *replay.Execution
-	fold *history.State
+	fold *fold.State
 }
 
 // run is a turn in progress.
@@ -297,7 +299,7 @@ func (r *run) settled(ev history.Event) bool {
 	case *history.Granted:
 		return !r.Fold.Waiting(e.Scheduled)
 	case *history.ActivityFailed:
-		return history.IsLimitCode(e.Failure.Code) && !r.Fold.Waiting(e.Scheduled)
+		return limit.IsCode(e.Failure.Code) && !r.Fold.Waiting(e.Scheduled)
 	default:
 		return false
 	}

@@ -1,7 +1,4 @@
-// Package cancel defines the reasons of cancellations, the error that carries them, and the ledger of the activities that the end of an
-// execution cancels.
-//
-// It imports no other package of Pawl and does no I/O. Reason, its values and Cancelled are stable; Outstanding may change.
+// Package cancel defines the reasons of cancellations, and the error that carries them. It imports no other package of Pawl.
 package cancel
 
 import (

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/author"
+	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/internal/transport"
@@ -254,7 +255,7 @@ func TestHistoryIsReadInPages(t *testing.T) {
 	w.input(0)
 	var events [][]byte
 	for i := range 5 {
-		b, err := history.Encode(&history.TimerScheduled{FireAt: int64(i)})
+		b, err := eventcodec.Encode(&history.TimerScheduled{FireAt: int64(i)})
 		ok(t, err)
 		events = append(events, b)
 	}

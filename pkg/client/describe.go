@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -180,9 +181,9 @@ func (d *Description) statuses(s *request.CustomStatus) {
 	if s == nil {
 		return
 	}
-	all, err := history.SplitStatus(s.Payload, s.Version)
+	all, err := eventcodec.SplitStatus(s.Payload, s.Version)
 	if err != nil {
-		all = []history.NamedStatus{{Version: s.Version, Payload: s.Payload}}
+		all = []eventcodec.NamedStatus{{Version: s.Version, Payload: s.Payload}}
 	}
 	for _, x := range all {
 		at := StatusAt[history.Payload]{Value: x.Payload, Version: x.Version, Cleared: x.Cleared() && (s.Cleared || x.Name != "" || len(all) > 1)}

@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -109,7 +110,7 @@ func (c *Client) entries(id string, after uint64, r *request.HistoryPage, open o
 	}
 	for i, raw := range r.Events {
 		entry := Entry{Execution: r.Execution, Raw: raw}
-		e, err := history.Decode(after+uint64(i)+1, raw)
+		e, err := eventcodec.Decode(after+uint64(i)+1, raw)
 		if err != nil {
 			yield(entry, fmt.Errorf("client: history of %s: %w", id, err))
 			return false

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/pawlrun/pawl/internal/imported"
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/show"
 	"github.com/pawlrun/pawl/internal/transport"
@@ -13,7 +14,7 @@ import (
 )
 
 // ErrNoImport is returned if an export cannot be imported: it is not an export, its history is invalid, or it exceeds a bound.
-var ErrNoImport = history.ErrNoImport
+var ErrNoImport = imported.ErrNoImport
 
 // Import creates an instance with an unused id from an export (made by pawl export) of this or another namespace: its latest execution,
 // with its history and attributes. The imported instance has ended: if it had not when it was exported, its status is cancelled, and the

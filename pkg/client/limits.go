@@ -14,6 +14,7 @@ import (
 	"github.com/pawlrun/pawl/internal/limit"
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/request"
+	"github.com/pawlrun/pawl/internal/timers"
 	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -46,8 +47,8 @@ func (p Policy) Validate() error {
 
 func (p Policy) stored() history.Policy {
 	out := history.Policy{
-		Concurrency: p.Concurrency, Rate: p.Rate, RateWindow: history.Millis(p.RateWindow), Quota: p.Quota, QuotaWindow: history.Millis(p.QuotaWindow),
-		Key: p.Key, QueueLimit: p.QueueLimit, QueueTimeout: history.Millis(p.QueueTimeout), Reject: p.Reject, Paused: p.Paused,
+		Concurrency: p.Concurrency, Rate: p.Rate, RateWindow: timers.Millis(p.RateWindow), Quota: p.Quota, QuotaWindow: timers.Millis(p.QuotaWindow),
+		Key: p.Key, QueueLimit: p.QueueLimit, QueueTimeout: timers.Millis(p.QueueTimeout), Reject: p.Reject, Paused: p.Paused,
 		PausedBy: p.PausedBy, PausedFor: p.PausedFor,
 	}
 	if !p.PausedAt.IsZero() {

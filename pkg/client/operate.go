@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/fold"
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -67,10 +68,17 @@ func (c operators) PlanRewind(ctx context.Context, id string, to uint64, opts ..
 		}
 		events = append(events, e.Event)
 	}
+	var plan *fold.Plan
+	var err error
 	if to == 0 {
-		return history.PlanRetry(events, in.Operate.Start)
+		plan, err = fold.PlanRetry(events, in.Operate.Start)
+	} else {
+		plan, err = fold.PlanRewind(events, to, nil)
 	}
-	return history.PlanRewind(events, to, nil)
+	if err != nil {
+		return nil, err
+	}
+	return &plan.RewindPlan, nil
 }
 
 // operate publishes an operator request and waits for its outcome.

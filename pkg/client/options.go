@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/attribute"
 	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/builtin"
 	"github.com/pawlrun/pawl/internal/message"
@@ -126,7 +127,7 @@ func Version(v string) InstanceOption {
 func With(a pawl.AttributeValue) InstanceOption {
 	return startOption(func(in *message.OutInput) {
 		x, err := author.AttributeOf(a)
-		all, parseErr := history.ParseAttributes(in.Attrs)
+		all, parseErr := attribute.Parse(in.Attrs)
 		if err = cmp.Or(parseErr, err); err == nil {
 			all, err = all.With(x)
 		}

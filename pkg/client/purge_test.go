@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/internal/transport"
@@ -176,7 +177,7 @@ func TestHistoryHasTheReportsOfCancelledActivities(t *testing.T) {
 		&history.ActivityCancelRequested{Scheduled: 7}, &history.ActivityCancelRequested{Scheduled: 8},
 		&history.ActivityCancelRequested{Scheduled: 9}, &history.TimerFired{Timer: 7},
 	} {
-		b, err := history.Encode(e)
+		b, err := eventcodec.Encode(e)
 		ok(t, err)
 		events = append(events, b)
 	}

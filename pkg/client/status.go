@@ -8,8 +8,8 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/author"
+	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/internal/request"
-	"github.com/pawlrun/pawl/pkg/history"
 )
 
 // StatusAt is one version of a custom status (pawl.Status) of an instance.
@@ -113,7 +113,7 @@ func (c *Client) nextStatus(ctx context.Context, id string, after uint64) (*requ
 
 // statusAt returns the status with the name of s; found is false if it was never set.
 func statusAt[T any](s pawl.Status[T], id string, custom *request.CustomStatus) (at StatusAt[T], found bool, err error) {
-	all, err := history.SplitStatus(custom.Payload, custom.Version)
+	all, err := eventcodec.SplitStatus(custom.Payload, custom.Version)
 	if err != nil {
 		return at, false, fmt.Errorf("client: status %d of %s: %w", custom.Version, id, err)
 	}

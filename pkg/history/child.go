@@ -1,8 +1,6 @@
 package history
 
 import (
-	"strings"
-
 	"github.com/pawlrun/pawl/pkg/cancel"
 )
 
@@ -16,72 +14,13 @@ type Parent struct {
 	Effect        string
 	HeldLimits    string // limits that the parent and its ancestors hold: pairs limit=ticket, separated by spaces
 	Depth         uint64 // depth of the child: 1 if its parent has no parent
-	AncestorMarks string // marks of the ancestors' starts that the child is cancelled with: see Marks
-}
-
-// SamePlace reports whether p and q name the same event as the one that started the child.
-func (p *Parent) SamePlace(q *Parent) bool {
-	return p != nil && q != nil && p.Instance == q.Instance && p.Origin == q.Origin && p.Execution == q.Execution && p.Event == q.Event
-}
-
-// A cancellation reaches descendants level by level, and code that starts further children may be just as fast. So from the third
-// level on, each child carries the marks of the starts with which it is cancelled: its own, and those of its ancestors up to one
-// that was abandoned or started in a detached scope. A child does not begin if one of these starts was cancelled. A mark is a prefix
-// of an effect id; AncestorMarks contains those of the ancestors, the nearest last.
-const (
-	markBytes        = 11      // 66 bits
-	minMarkDepth     = 3       // depth of the first level that has marks
-	maxAncestorMarks = 8 << 10 // bytes; the most distant ancestors are dropped
-	markSep          = ","
-)
-
-// Mark returns the mark of a child's start; "" at the first levels, which have none.
-func Mark(depth uint64, effect string) string {
-	if depth < minMarkDepth {
-		return ""
-	}
-	return effect[:min(len(effect), markBytes)]
-}
-
-// Lineage returns the depth and the ancestor marks of a new child. p is the parent of the starting instance, nil if it has none;
-// child is the decision that starts the new child.
-func (p *Parent) Lineage(child *ChildScheduled) (depth uint64, above string) {
-	if p == nil {
-		return 1, ""
-	}
-	depth = p.Depth + 1
-	if child.Abandon || child.InDetachedScope {
-		return depth, ""
-	}
-	above = p.AncestorMarks
-	if mark := Mark(p.Depth, p.Effect); mark != "" {
-		if above != "" {
-			above += markSep
-		}
-		above += mark
-	}
-	for len(above) > maxAncestorMarks {
-		_, above, _ = strings.Cut(above, markSep)
-	}
-	return depth, above
-}
-
-// Marks yields the marks of the starts with which the child is cancelled, its own first.
-func (p *Parent) Marks(yield func(string) bool) {
-	if mark := Mark(p.Depth, p.Effect); mark != "" && !yield(mark) || p.AncestorMarks == "" {
-		return
-	}
-	for mark := range strings.SplitSeq(p.AncestorMarks, markSep) {
-		if !yield(mark) {
-			return
-		}
-	}
+	AncestorMarks string // marks of the ancestors' starts that the child is cancelled with, separated by commas
 }
 
 // ChildScheduled starts another instance. A detached child has no parent: its end is not reported, and it is outstanding only until its
 // start is published.
 type ChildScheduled struct {
-	Head            `msgpack:"-"`
+	Head
 	Name            string
 	Version         string // requested version; empty: the newest that the orchestrator of the child has
 	Instance        string
@@ -94,7 +33,7 @@ type ChildScheduled struct {
 
 // ChildCompleted carries a child's result.
 type ChildCompleted struct {
-	Head      `msgpack:"-"`
+	Head
 	Scheduled uint64 // id of the ChildScheduled
 	Effect    string // effect id of the ChildScheduled; a completion with another one is dropped
 	Result    Payload
@@ -102,7 +41,7 @@ type ChildCompleted struct {
 
 // ChildFailed carries the failure with which a child ended, or that prevented its start.
 type ChildFailed struct {
-	Head      `msgpack:"-"`
+	Head
 	Scheduled uint64
 	Effect    string
 	Failure   Failure
@@ -110,7 +49,7 @@ type ChildFailed struct {
 
 // ChildCancelRequested cancels a child whose result is no longer required.
 type ChildCancelRequested struct {
-	Head      `msgpack:"-"`
+	Head
 	Scheduled uint64
 	Reason    cancel.Reason
 	By        string
@@ -119,7 +58,7 @@ type ChildCancelRequested struct {
 
 // EventSent sends an event to an instance.
 type EventSent struct {
-	Head     `msgpack:"-"`
+	Head
 	Instance string
 	Name     string
 	Payload  Payload
@@ -136,20 +75,20 @@ type SentStart struct {
 
 // ContinuedAsNew ends an execution; the next execution of the same instance starts with the payload.
 type ContinuedAsNew struct {
-	Head    `msgpack:"-"`
+	Head
 	Payload Payload
 	Version string // version of the next execution; empty: the newest that its orchestrator has
 }
 
 // PatchMarked records that the code took the new branch of a patch.
 type PatchMarked struct {
-	Head `msgpack:"-"`
+	Head
 	Name string
 }
 
 // Refused records that a bound prevented a decision of the code, which received the failure instead.
 type Refused struct {
-	Head    `msgpack:"-"`
+	Head
 	Of      Kind   // kind of the decision
 	Name    string // name of the activity, the orchestration or the event
 	Failure Failure
@@ -158,7 +97,7 @@ type Refused struct {
 // PurgeRequested removes an instance with all its data. It is an input that is queued in the inbox like any other, and never part of a
 // history: the history is gone once it has taken effect.
 type PurgeRequested struct {
-	Head  `msgpack:"-"`
+	Head
 	By    string
 	Text  string
 	Force bool   // purge a running instance, too: it is cancelled, with its children

@@ -1,4 +1,4 @@
-// Package history defines the record of an execution: the sealed sum of events, their encoding, and the fold of a history.
+// Package history defines the record of an execution: the sealed sum of events, and what they are made of.
 //
 // A history is a dense list: the event with id n is element n, counted from one, and no event follows the event that ends the
 // execution. Inputs (which make the execution proceed) and decisions (of its code) are recorded in the order in which they took
@@ -6,8 +6,7 @@
 //
 //	Started · decisions · input · decisions · input · decisions · end
 //
-// The package does no I/O; internal/store keeps histories in Redis. What pkg/client returns is stable: the events, Payload, Failure, Headers,
-// UnreadEvents and RewindPlan. The fold (State), the encoding, and the rest may change.
+// The types are plain data. A program reads histories with Client.History of pkg/client. New kinds of events, and new fields, may be added.
 package history
 
 import (
@@ -15,7 +14,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/pawlrun/pawl/internal/wire"
 	"github.com/pawlrun/pawl/pkg/cancel"
 )
 
@@ -66,18 +64,20 @@ type Event interface {
 	Meta() *Head
 	// Input reports whether the event is an input, rather than a decision of the code.
 	Input() bool
-	// fields describes the encoding, both for writing and for reading.
-	fields(c *wire.Codec)
+	// event is only implemented by the types of this package.
+	event()
 }
 
 // Head contains the fields that all events have.
 type Head struct {
-	ID uint64 `msgpack:"-"` // place in the history, from 1; not encoded
-	At int64  `msgpack:"-"` // Unix ms: the time of an input itself; for a decision, the execution's Now
+	ID uint64 // place in the history, from 1; not encoded
+	At int64  // Unix ms: the time of an input itself; for a decision, the execution's Now
 }
 
 // Meta returns the head itself.
 func (h *Head) Meta() *Head { return h }
+
+func (*Head) event() {}
 
 // Input reports false: an event is a decision of the code unless its type is an input.
 func (*Head) Input() bool { return false }
@@ -149,7 +149,7 @@ func (f *Failure) Error() string { return f.Message }
 
 // Started is the start of an execution. It is always event 1.
 type Started struct {
-	Head          `msgpack:"-"`
+	Head
 	Name          string
 	Version       string // version that governs the execution; in an input: the requested version, or empty
 	Payload       Payload
@@ -215,7 +215,7 @@ type CancelNote struct {
 // EventReceived is an event sent to the instance. It is recorded when it is taken from the inbox, whether or not code receives
 // it.
 type EventReceived struct {
-	Head    `msgpack:"-"`
+	Head
 	Name    string
 	Payload Payload
 	MsgID   string // message id set by the sender; empty: none
@@ -225,7 +225,7 @@ type EventReceived struct {
 
 // CancelRequested requests that the instance be cancelled.
 type CancelRequested struct {
-	Head   `msgpack:"-"`
+	Head
 	By     string
 	Text   string
 	Reason cancel.Reason // zero: Requested
@@ -234,11 +234,11 @@ type CancelRequested struct {
 
 // ActivityScheduled requests an activity. A lost task is published again from it.
 type ActivityScheduled struct {
-	Head    `msgpack:"-"`
+	Head
 	Name    string
 	Queue   string
 	Payload Payload
-	Effect  string // effect id, see ActivityEffect
+	Effect  string // effect id: the same for each time that the turn is decided in the same way
 	Attempt uint32 // attempt under the Retry policy, from 1; not the number of claims
 	First   string // effect id of the first attempt; empty if this is the first
 	Limit   *Limit // limit that admitted the activity, or at which it waits; nil: none
@@ -254,7 +254,7 @@ func (e *ActivityScheduled) CallKey() string {
 
 // ActivityCompleted carries an activity's result.
 type ActivityCompleted struct {
-	Head      `msgpack:"-"`
+	Head
 	Scheduled uint64 // id of the ActivityScheduled
 	Result    Payload
 	Worker    string
@@ -264,7 +264,7 @@ type ActivityCompleted struct {
 
 // ActivityFailed carries an activity's failure.
 type ActivityFailed struct {
-	Head      `msgpack:"-"`
+	Head
 	Scheduled uint64
 	Failure   Failure
 	Worker    string
@@ -274,7 +274,7 @@ type ActivityFailed struct {
 
 // ActivityCancelRequested cancels an activity whose result is no longer required. The commit that records it deletes the lease.
 type ActivityCancelRequested struct {
-	Head      `msgpack:"-"`
+	Head
 	Scheduled uint64
 	Reason    cancel.Reason
 	By        string
@@ -283,7 +283,7 @@ type ActivityCancelRequested struct {
 
 // TimerScheduled sets a timer.
 type TimerScheduled struct {
-	Head `msgpack:"-"`
+	Head
 	// FireAt is in Unix milliseconds. The timeout of an attempt and the bound of detached work are counted from the owner's clock at
 	// the time of the decision.
 	FireAt           int64
@@ -293,32 +293,32 @@ type TimerScheduled struct {
 
 // TimerFired is the input of a due timer; its At is the FireAt of the timer.
 type TimerFired struct {
-	Head  `msgpack:"-"`
+	Head
 	Timer uint64 // id of the TimerScheduled
 }
 
 // TimerCancelled removes a timer.
 type TimerCancelled struct {
-	Head  `msgpack:"-"`
+	Head
 	Timer uint64
 }
 
 // Completed ends an execution with a result.
 type Completed struct {
-	Head   `msgpack:"-"`
+	Head
 	Result Payload
 }
 
 // Failed ends an execution with a failure.
 type Failed struct {
-	Head    `msgpack:"-"`
+	Head
 	Failure Failure
 	Forced  bool // recorded by the owner instead of the code
 }
 
 // Cancelled ends an execution that was cancelled.
 type Cancelled struct {
-	Head    `msgpack:"-"`
+	Head
 	Failure Failure // returned by the code
 	By      string
 	Text    string
@@ -327,7 +327,7 @@ type Cancelled struct {
 
 // SideEffectRecorded records the result of a side effect, or its failure.
 type SideEffectRecorded struct {
-	Head    `msgpack:"-"`
+	Head
 	Result  Payload
 	Failure *Failure // nil: the side effect returned a result
 }
@@ -335,7 +335,7 @@ type SideEffectRecorded struct {
 // Observed completes polls: every input that had arrived was applied before it. The owner records it only while the code polls.
 // Its At is the execution's Now: observing does not advance time.
 type Observed struct {
-	Head `msgpack:"-"`
+	Head
 }
 
 func (*Started) Kind() Kind                 { return KindStarted }

@@ -41,31 +41,6 @@ func FuzzTraceparentIsDroppedOrRead(f *testing.F) {
 		if c, ok := history.ParseTraceparent(s); ok && c.String() != s {
 			t.Errorf("%q became %q", s, c)
 		}
-		history.Headers(s).Outgoing([8]byte{1})
-		history.Headers(s).Traced("i", history.Position{}, func([16]byte, [8]byte) bool { return true })
+		history.Headers(s).Trace()
 	})
-}
-
-func TestStartSpanIsTheParentOfOutgoingTraceContexts(t *testing.T) {
-	origin := history.Position{Seq: 5, Time: 7}
-	trace, span := history.StartTrace("order-1", origin)
-	sample := func(yes bool) func([16]byte, [8]byte) bool { return func([16]byte, [8]byte) bool { return yes } }
-	root := history.Headers("").Traced("order-1", origin, sample(true))
-	if from, start, ok := root.Trace(); !ok || from.Trace != trace || from.Span != span || start != span {
-		t.Errorf("%+v %x %v", from, start, ok)
-	}
-	if again := root.Traced("order-1", origin, sample(false)); again != root {
-		t.Errorf("%q became %q", root, again)
-	}
-	if _, _, ok := history.Headers("").Traced("order-1", origin, sample(false)).Trace(); ok {
-		t.Error("an instance that was not sampled has spans")
-	}
-	caller := history.Headers("").With("traceparent", parent).With("tenant", "acme")
-	out := caller.Traced("order-1", origin, nil).Outgoing([8]byte{})
-	if from, ok := history.ParseTraceparent(out.Get("traceparent")); !ok || from.Span != span || out.Get("tenant") != "acme" || out.Get("pawl-span") != "" {
-		t.Errorf("%q", out)
-	}
-	if out := caller.Outgoing([8]byte{9}); out != caller {
-		t.Errorf("without a tracer %q became %q", caller, out)
-	}
 }

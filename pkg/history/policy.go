@@ -49,25 +49,11 @@ const (
 	MaxPausedFor        = 1 << 10                   // bytes; every call transfers the policy in force
 )
 
-// Millis returns a duration in milliseconds, rounded up, so that a wait is never shorter, and a rate never higher, than declared.
-func Millis(d time.Duration) int64 {
-	ms := d.Milliseconds()
-	if d%time.Millisecond > 0 {
-		ms++
-	}
-	return ms
-}
-
 // Declared contains the limits of an action that code declares. A policy that was set at run time takes precedence at each level.
 type Declared struct {
 	Action      *Policy // policy of the action itself; nil: none
 	Group       string  // group of the action; empty: none
 	GroupPolicy *Policy // policy of the group, as declared with this handle
-}
-
-// IsLimitCode reports whether code is the code of a failure that a limit causes.
-func IsLimitCode(code string) bool {
-	return slices.Contains([]string{CodeQueueFull, CodeQueueTimeout, CodeQueueCleared, CodeLimited}, code)
 }
 
 // Limit is the state of a caller at its limit, as part of the schedule of an activity or of the start of an instance. The owner
@@ -87,7 +73,7 @@ type Limit struct {
 
 // Granted is the input that admits an activity, or an instance, at its limit.
 type Granted struct {
-	Head      `msgpack:"-"`
+	Head
 	Scheduled uint64 // id of the ActivityScheduled, or of Started
 }
 

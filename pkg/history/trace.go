@@ -1,8 +1,6 @@
 package history
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
 	"strings"
 )
@@ -14,10 +12,11 @@ type TraceContext struct {
 	Flags byte
 }
 
-const sampledFlag = 1
+// FlagSampled is the flag of a TraceContext whose spans are recorded.
+const FlagSampled = 1
 
 // Sampled reports whether the spans of the trace are recorded.
-func (t TraceContext) Sampled() bool { return t.Flags&sampledFlag != 0 }
+func (t TraceContext) Sampled() bool { return t.Flags&FlagSampled != 0 }
 
 // String returns the traceparent.
 func (t TraceContext) String() string {
@@ -48,33 +47,8 @@ func ParseTraceparent(s string) (t TraceContext, ok bool) {
 	return t, t.Trace != [16]byte{} && t.Span != [8]byte{}
 }
 
-// StartTrace returns the trace id and the start span id of an instance. The trace id applies to a start without a trace context.
-func StartTrace(instance string, origin Position) (trace [16]byte, span [8]byte) {
-	b := Identity{Instance: instance, Origin: origin}.Append([]byte("pawl.start\x00"))
-	sum := sha256.Sum256(b)
-	copy(trace[:], sum[:])
-	copy(span[:], sum[16:])
-	return trace, span
-}
-
-// EventSpan returns the span id of a history event.
-func EventSpan(id Identity, event uint64) (span [8]byte) {
-	b := id.Append([]byte("pawl.event\x00"))
-	sum := sha256.Sum256(binary.BigEndian.AppendUint64(b, event))
-	copy(span[:], sum[:])
-	return span
-}
-
 // StartSpan returns the id of the start span in hexadecimal; empty: none.
 func (h Headers) StartSpan() string { return h.Get(HeaderStartSpan) }
-
-// WithStartSpan returns the headers with the start span set. An invalid id leaves them unchanged.
-func (h Headers) WithStartSpan(id string) Headers {
-	if b, err := hex.DecodeString(id); err != nil || len(b) != 8 {
-		return h
-	}
-	return h.set(HeaderStartSpan, id)
-}
 
 // Trace returns the trace context of the headers, and the id of the start span. ok is true only if both are present: the owner of the
 // instance had a tracer when it received the start, and the start was sampled.
@@ -92,67 +66,4 @@ func (h Headers) Trace() (from TraceContext, start [8]byte, ok bool) {
 	}
 	_, err := hex.Decode(start[:], []byte(v))
 	return from, start, err == nil
-}
-
-// Traced returns the headers of a start as an orchestrator with a tracer records them. sample decides about a start without a trace
-// context.
-func (h Headers) Traced(instance string, origin Position, sample func(trace [16]byte, span [8]byte) bool) Headers {
-	trace, span := StartTrace(instance, origin)
-	from, ok := ParseTraceparent(h.Get(HeaderTraceparent))
-	if !ok {
-		from = TraceContext{Trace: trace, Span: span}
-		if sample(trace, span) {
-			from.Flags = sampledFlag
-		}
-		h = h.set(HeaderTraceparent, from.String())
-	}
-	if !from.Sampled() {
-		return h
-	}
-	return h.set(HeaderStartSpan, hex.EncodeToString(span[:]))
-}
-
-// Outgoing returns the headers of a message to another instance: those of the sender, with span as the parent; zero: the start span.
-func (h Headers) Outgoing(span [8]byte) Headers {
-	if h == "" {
-		return ""
-	}
-	var b strings.Builder
-	from, start, traced := h.Trace()
-	if span == [8]byte{} {
-		span = start
-	}
-	for n, v := range h.All() {
-		switch {
-		case n == HeaderStartSpan:
-			continue
-		case n == HeaderTraceparent && traced:
-			from.Span = span
-			v = from.String()
-		}
-		b.WriteString(n + ": " + v + "\n")
-	}
-	return Headers(b.String())
-}
-
-// Settles returns the id of the schedule that an event completes, cancels or grants; ok is false for any other event.
-func Settles(e Event) (id uint64, ok bool) {
-	switch e := e.(type) {
-	case *ActivityCompleted:
-		return e.Scheduled, true
-	case *ActivityFailed:
-		return e.Scheduled, true
-	case *ActivityCancelRequested:
-		return e.Scheduled, true
-	case *ChildCompleted:
-		return e.Scheduled, true
-	case *ChildFailed:
-		return e.Scheduled, true
-	case *ChildCancelRequested:
-		return e.Scheduled, true
-	case *Granted:
-		return e.Scheduled, true
-	default:
-		return 0, false
-	}
 }

@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/internal/redisx"
-	"github.com/pawlrun/pawl/pkg/history"
 )
 
 // MaxRenew is the maximum number of leases of one call of Leases.Renew.
@@ -191,7 +191,7 @@ func (l *Leases) Renew(part int, claims []Claim, ttl time.Duration, done func([]
 // Completion is the result of an activity, which ends its lease.
 type Completion struct {
 	Claim
-	Body []byte // an ActivityCompleted or ActivityFailed event, as encoded by history.Encode
+	Body []byte // an ActivityCompleted or ActivityFailed event, as encoded by eventcodec.Encode
 }
 
 // elementID returns the id of the completion's element in the inbox.
@@ -199,10 +199,10 @@ func (c Completion) elementID() string { return "a" + c.Effect + "." + c.Token }
 
 // Acked is the reply to a Completion.
 type Acked struct {
-	Outcome Outcome         // OK, Gone, Stolen or Expired; nothing was written unless it is OK
-	Inbox   int             // number of elements in the inbox, including this one: if it is 1, the worker sends the doorbell
-	Element history.Element // the element that was pushed
-	Proof   string          // for the doorbell
+	Outcome Outcome            // OK, Gone, Stolen or Expired; nothing was written unless it is OK
+	Inbox   int                // number of elements in the inbox, including this one: if it is 1, the worker sends the doorbell
+	Element eventcodec.Element // the element that was pushed
+	Proof   string             // for the doorbell
 }
 
 // Ack deletes the lease and pushes the completion to the instance's inbox, or does neither. It may be repeated if there was no reply: an
@@ -213,7 +213,7 @@ func (l *Leases) Ack(c Completion, done func(Acked, error)) {
 	l.runner.Go(redisx.Call{
 		Script: l.ack,
 		Keys:   []string{l.key(c.Ref), p.Inbox(c.Instance), p.Wakeups()},
-		Args:   []any{c.Effect, c.Token, c.Instance, id, c.Body, history.MaxDoorbellElement},
+		Args:   []any{c.Effect, c.Token, c.Instance, id, c.Body, eventcodec.MaxDoorbellElement},
 		Join:   true,
 	}, func(reply any, err error) {
 		if err != nil {
@@ -224,7 +224,7 @@ func (l *Leases) Ack(c Completion, done func(Acked, error)) {
 		var a Acked
 		if a.Outcome, err = outcome(r.Str(0)); err == nil && a.Outcome == OK {
 			a.Inbox = int(r.Int(1))
-			a.Element = history.Element{ID: id, At: r.Int(2), Body: c.Body}
+			a.Element = eventcodec.Element{ID: id, At: r.Int(2), Body: c.Body}
 			a.Proof = r.Str(3)
 			err = r.Err()
 		}

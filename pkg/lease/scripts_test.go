@@ -11,9 +11,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/redisx"
-	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/lease"
 )
 
@@ -297,7 +297,7 @@ func ackPushes(b *harness) {
 	in := b.inbox(ref(1))
 	b.want("elements", len(in), 1)
 	b.want("encoding in Go", string(a.Element.Encode()), in[0])
-	e, err := history.ParseElement([]byte(in[0]))
+	e, err := eventcodec.ParseElement([]byte(in[0]))
 	b.must(err)
 	b.want("element", e.ID+"|"+string(e.Body), "ae1.t1|body")
 	if e.At < before || e.At > b.now() {
@@ -495,7 +495,7 @@ func anyBytes(b *harness) {
 		body[i] = byte(i)
 	}
 	b.ack(claimOf(1, "t1"), string(body))
-	e, err := history.ParseElement([]byte(b.inbox(ref(1))[0]))
+	e, err := eventcodec.ParseElement([]byte(b.inbox(ref(1))[0]))
 	b.must(err)
 	if string(e.Body) != string(body) {
 		b.Fatal("the body has changed")

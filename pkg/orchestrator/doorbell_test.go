@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
@@ -20,11 +21,11 @@ func TestForgedDoorbellReleasesNoSlot(t *testing.T) {
 	s.work(worker.Config{}, limited.Do(held.do))
 	s.oneWaits(held)
 	scheduled := s.history("h-0")[1].(*history.ActivityScheduled) //nolint:forcetypeassert // the only call
-	body, err := history.Encode(&history.ActivityCompleted{Scheduled: scheduled.ID, Result: scheduled.Payload, Worker: "mallory", Claims: 1})
+	body, err := eventcodec.Encode(&history.ActivityCompleted{Scheduled: scheduled.ID, Result: scheduled.Payload, Worker: "mallory", Claims: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	element := history.Element{ID: "a" + scheduled.Effect + ".token", At: time.Now().UnixMilli(), Body: body}.Encode()
+	element := eventcodec.Element{ID: "a" + scheduled.Effect + ".token", At: time.Now().UnixMilli(), Body: body}.Encode()
 	forged := []message.Doorbell{{Instance: "h-0", Effect: scheduled.Effect, Element: element, Proof: "da39a3ee5e6b4b0d3255bfef95601890afd80709"}, {Instance: "h-0", Effect: scheduled.Effect}}
 	if err := s.conn.SendDoorbells(s.conn.PartitionOf("h-0"), forged); err != nil {
 		t.Fatal(err)
@@ -77,12 +78,12 @@ func TestInputsThatIngestHasNotSealedAreDropped(t *testing.T) {
 		"a":               &history.ActivityCompleted{Scheduled: 1},
 	}
 	for id, ev := range forged {
-		body, err := history.Encode(ev)
+		body, err := eventcodec.Encode(ev)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, at := range []string{"h", "absent"} {
-			el := history.Element{ID: id, At: time.Now().UnixMilli(), Body: body}
+			el := eventcodec.Element{ID: id, At: time.Now().UnixMilli(), Body: body}
 			if err := s.redis.RPush(s.ctx(), s.key(at, "in:"+at), el.Encode()).Err(); err != nil {
 				t.Fatal(err)
 			}

@@ -8,6 +8,8 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/api"
+	"github.com/pawlrun/pawl/internal/eventcodec"
+	"github.com/pawlrun/pawl/internal/imported"
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/pawlcodec"
 	"github.com/pawlrun/pawl/pkg/client"
@@ -78,7 +80,7 @@ func TestImportedInstanceContinuesBesideItsOriginal(t *testing.T) {
 	}
 	s.publish(message.OutInput{ // an input that this owner cannot read
 		ID: "unreadable", Instance: "o-5", Kind: message.KindStart, Name: message.ImportName, Reuse: history.ReuseReject,
-		Payload: history.Payload{Type: history.TypeImport, Data: []byte("x")},
+		Payload: history.Payload{Type: imported.ContentType, Data: []byte("x")},
 	})
 	if again, err := op.Import(s.ctx(), "o-5", export, client.MessageID("unreadable"), client.Continue()); !errors.Is(err, client.ErrNoImport) {
 		t.Errorf("its owner has refused it: %+v, %v", again, err)
@@ -90,11 +92,11 @@ func TestImportedInstanceContinuesBesideItsOriginal(t *testing.T) {
 	start := &history.Started{Name: "order", Execution: 1}
 	start.At = 1
 	start.Payload, _ = codec.SealStored(pawlcodec.ByClient, history.Payload{Type: history.TypeJSON, Data: make([]byte, 1<<20)})
-	b, err := history.Encode(start)
+	b, err := eventcodec.Encode(start)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := (&history.Import{Instance: "o-1", Events: [][]byte{b}}).Payload()
+	p, err := (&imported.Instance{Instance: "o-1", Events: [][]byte{b}}).Payload()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/author"
+	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/internal/store"
@@ -22,11 +23,11 @@ import (
 // push pushes an event to an inbox, as ingest would have done at that time, and has the instance reconciled.
 func (s *harness) push(id, name, text string, at time.Time) {
 	s.t.Helper()
-	body, err := history.Encode(&history.EventReceived{Name: name, Payload: history.Payload{Type: history.TypeJSON, Data: fmt.Appendf(nil, "%q", text)}})
+	body, err := eventcodec.Encode(&history.EventReceived{Name: name, Payload: history.Payload{Type: history.TypeJSON, Data: fmt.Appendf(nil, "%q", text)}})
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	el := history.Element{ID: "s1." + fmt.Sprint(at.UnixNano()) + s.seal(id), At: at.UnixMilli(), Body: body}
+	el := eventcodec.Element{ID: "s1." + fmt.Sprint(at.UnixNano()) + s.seal(id), At: at.UnixMilli(), Body: body}
 	if err := s.redis.RPush(s.ctx(), s.key(id, "in:"+id), el.Encode()).Err(); err != nil {
 		s.t.Fatal(err)
 	}
@@ -90,7 +91,7 @@ func TestElementOfANewerBuildStallsItsInstanceWithoutALoop(t *testing.T) {
 	s := newHarness(t)
 	c := counters(t)
 	s.orchestrate(orchestrator.Config{Metrics: c.reg}, hello.Do(callGreet))
-	body, err := history.Encode(&history.CancelRequested{})
+	body, err := eventcodec.Encode(&history.CancelRequested{})
 	if err != nil {
 		t.Fatal(err)
 	}

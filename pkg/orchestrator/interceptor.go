@@ -3,7 +3,7 @@ package orchestrator
 import (
 	"slices"
 
-	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/internal/effectid"
 )
 
 // Turn describes a turn to an interceptor.
@@ -19,11 +19,11 @@ type Turn struct {
 type Interceptor func(next func(Turn)) func(Turn)
 
 // aroundTurn composes the interceptors. It returns nil if there are none.
-func aroundTurn(all []Interceptor) func(id history.Identity, name string, run func()) {
+func aroundTurn(all []Interceptor) func(id effectid.Identity, name string, run func()) {
 	if len(all) == 0 {
 		return nil
 	}
-	return func(id history.Identity, name string, run func()) {
+	return func(id effectid.Identity, name string, run func()) {
 		next := func(Turn) { run() }
 		for _, around := range slices.Backward(all) {
 			next = around(next)

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/attribute"
 	"github.com/pawlrun/pawl/internal/filter"
 	"github.com/pawlrun/pawl/pkg/client"
-	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
 )
 
@@ -93,7 +93,7 @@ func TestPageOfTwoOrchestratorsHasTheRowsOfAllPartitions(t *testing.T) {
 func rowOf(t *testing.T, s client.Summary) *filter.Row {
 	t.Helper()
 	r := &filter.Row{ID: s.Instance, Status: string(s.Status), Orchestration: s.Orchestration, Code: s.Code, Attributes: map[string]filter.Value{}}
-	attributes, err := history.ParseAttributes(s.Attributes)
+	attributes, err := attribute.Parse(s.Attributes)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/message"
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
 	"github.com/pawlrun/pawl/pkg/worker"
@@ -143,7 +144,7 @@ func TestUnreadEventsAtTheEndAreReported(t *testing.T) {
 		}
 		return "some", err
 	}))
-	if got := s.ended("u-1").UnreadEvents; history.FormatUnread(got) != "3 ping, 2 add" {
+	if got := s.ended("u-1").UnreadEvents; record.FormatUnread(got) != "3 ping, 2 add" {
 		t.Errorf("unread: %v", got)
 	}
 	if got := s.ended("u-2").UnreadEvents; got != nil {

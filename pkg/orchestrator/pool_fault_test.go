@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/author"
+	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/internal/partition"
 	"github.com/pawlrun/pawl/internal/pool"
 	"github.com/pawlrun/pawl/internal/replay"
@@ -15,7 +16,6 @@ import (
 	"github.com/pawlrun/pawl/internal/turn"
 	"github.com/pawlrun/pawl/pawlcodec"
 	"github.com/pawlrun/pawl/pkg/client"
-	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
 	"github.com/pawlrun/pawl/pkg/worker"
 )
@@ -110,7 +110,7 @@ func TestLargePayloadsOfATurnElsewhereAreObjects(t *testing.T) {
 		t.Errorf("a result of %d bytes, %v", len(got), err)
 	}
 	for _, ev := range s.history(id) {
-		if b, err := history.Encode(ev); err != nil || len(b) > 4096 {
+		if b, err := eventcodec.Encode(ev); err != nil || len(b) > 4096 {
 			t.Errorf("%T has %d bytes in the history: %v", ev, len(b), err)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
@@ -20,14 +21,14 @@ func TestHundredsOfStalledInstancesDelayNoTimer(t *testing.T) {
 	c := counters(t)
 	const stalled = 600 // more than two batches of due instances
 	part := s.conn.PartitionOf("first")
-	body, err := history.Encode(&history.Started{Name: "undeployed", Origin: history.Position{Seq: 1, Time: 5}, Execution: 1})
+	body, err := eventcodec.Encode(&history.Started{Name: "undeployed", Origin: history.Position{Seq: 1, Time: 5}, Execution: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	seal, pipe := s.seal("first"), s.redis.Pipeline()
 	for i := range stalled {
 		id := fmt.Sprint("u-", i)
-		pipe.RPush(s.ctx(), fmt.Sprintf("pawl:{%s.%d}:in:%s", s.ns, part, id), history.Element{ID: "!s1.5" + seal, At: 1000, Body: body}.Encode())
+		pipe.RPush(s.ctx(), fmt.Sprintf("pawl:{%s.%d}:in:%s", s.ns, part, id), eventcodec.Element{ID: "!s1.5" + seal, At: 1000, Body: body}.Encode())
 		pipe.ZAddArgs(s.ctx(), fmt.Sprintf("pawl:{%s.%d}:wakeups", s.ns, part), zNow(id))
 	}
 	if _, err := pipe.Exec(s.ctx()); err != nil {

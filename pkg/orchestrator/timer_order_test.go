@@ -7,6 +7,7 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/author"
+	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
 )
@@ -145,12 +146,12 @@ func TestTimerFiresAfterACompletionWhoseDoorbellWasLost(t *testing.T) {
 		}
 		return e != nil
 	})
-	body, err := history.Encode(&history.ActivityCompleted{Scheduled: e.ID, Result: history.Payload{Type: history.TypeJSON, Data: []byte(`"in time"`)}})
+	body, err := eventcodec.Encode(&history.ActivityCompleted{Scheduled: e.ID, Result: history.Payload{Type: history.TypeJSON, Data: []byte(`"in time"`)}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	// As ack.lua pushes it, but without the doorbell, and without the wakeup that would find it.
-	el := history.Element{ID: "a" + e.Effect + ".1", At: time.Now().UnixMilli(), Body: body}
+	el := eventcodec.Element{ID: "a" + e.Effect + ".1", At: time.Now().UnixMilli(), Body: body}
 	if err := s.redis.RPush(s.ctx(), s.key("b", "in:b"), el.Encode()).Err(); err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/effectid"
 	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/client"
@@ -294,7 +295,7 @@ func (s *harness) openInARecreatedStream(c *client.Client, id, left string) {
 	s.t.Helper()
 	old := func(update string) {
 		s.t.Helper()
-		if err := s.redis.HSet(s.ctx(), s.key(id, "u:"+id), history.UpdateKey("plus", update), "o999999.1").Err(); err != nil {
+		if err := s.redis.HSet(s.ctx(), s.key(id, "u:"+id), effectid.UpdateKey("plus", update), "o999999.1").Err(); err != nil {
 			s.t.Fatal(err)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/internal/failpoint"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pawlcodec"
@@ -48,7 +49,7 @@ func (t *task) complete(e history.Event) {
 		}
 		return
 	}
-	body, err := history.Encode(e)
+	body, err := eventcodec.Encode(e)
 	if err != nil { // unreachable; the lease would expire and the activity run again
 		t.log().Error("completion not encoded", "error", err)
 		t.end(t.count.lost)

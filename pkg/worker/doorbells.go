@@ -3,10 +3,10 @@ package worker
 import (
 	"sync"
 
+	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/internal/failpoint"
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/transport"
-	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/lease"
 )
 
@@ -34,10 +34,10 @@ func newDoorbellSender(conn *transport.Conn) *doorbellSender {
 // add queues a doorbell. It does not block.
 func (s *doorbellSender) add(of lease.Ref, a lease.Acked) {
 	partition, b := of.Part, message.Doorbell{Instance: of.Instance, Effect: of.Effect, Proof: a.Proof}
-	if len(a.Element.Body) < history.MaxDoorbellElement {
+	if len(a.Element.Body) < eventcodec.MaxDoorbellElement {
 		b.Element = a.Element.Encode()
 	}
-	if len(b.Element) > history.MaxDoorbellElement { // Encode adds a header
+	if len(b.Element) > eventcodec.MaxDoorbellElement { // Encode adds a header
 		b.Element = nil
 	}
 	s.mu.Lock()

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/internal/natstest"
 	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/internal/redistest"
@@ -141,7 +142,7 @@ func (o *owner) inbox(t transport.Task) []history.Event {
 	o.must(err)
 	var out []history.Event
 	for _, r := range raw {
-		e, err := history.ParseElement([]byte(r))
+		e, err := eventcodec.ParseElement([]byte(r))
 		o.must(err)
 		ev, err := e.Event()
 		o.must(err)

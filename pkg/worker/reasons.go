@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 
+	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -57,7 +58,7 @@ func (r *reasonFinder) reasonsOf(ctx context.Context, of lease.Ref, activities [
 func addReasons(events []any, wanted map[uint64]bool, found map[uint64]cancel.Cancelled) {
 	for _, raw := range events {
 		text, _ := raw.(string)
-		e, err := history.Decode(0, []byte(text))
+		e, err := eventcodec.Decode(0, []byte(text))
 		if err != nil {
 			continue // possibly written by a newer build; a reason may follow
 		}

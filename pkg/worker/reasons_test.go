@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -27,7 +28,7 @@ func (o *owner) append(t transport.Task, events ...history.Event) {
 	o.Helper()
 	var all []any
 	for _, e := range events {
-		raw, err := history.Encode(e)
+		raw, err := eventcodec.Encode(e)
 		o.must(err)
 		all = append(all, raw)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/author"
+	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/transport"
@@ -95,7 +96,7 @@ func TestActivityRunsAndItsCompletionIsInTheInbox(t *testing.T) {
 	}
 	select {
 	case b := <-doorbells:
-		e, err := history.ParseElement(b.Element)
+		e, err := eventcodec.ParseElement(b.Element)
 		if err != nil || b.Instance != task.Instance || e.At != c.At {
 			t.Fatalf("doorbell %+v, %v", b, err)
 		}
@@ -196,7 +197,7 @@ func TestRenewalFindsTheReasonWithoutAHint(t *testing.T) {
 		&history.ActivityCancelRequested{Scheduled: task.Activity, Reason: cancel.LostSelect, Text: "deadline won"},
 		&history.Completed{},
 	} {
-		raw, err := history.Encode(e)
+		raw, err := eventcodec.Encode(e)
 		o.must(err)
 		o.must(o.rdb.RPush(ctx, o.part(task).History(task.Instance, 1), raw).Err())
 	}

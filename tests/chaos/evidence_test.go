@@ -16,11 +16,12 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/pawlrun/pawl/internal/eventcodec"
+	"github.com/pawlrun/pawl/internal/fold"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/internal/settings"
 	"github.com/pawlrun/pawl/internal/store"
 	"github.com/pawlrun/pawl/internal/transport"
-	"github.com/pawlrun/pawl/pkg/history"
 )
 
 const (
@@ -88,7 +89,7 @@ func (e evidence) instance(ctx context.Context, id string, depth int) {
 		time.Duration(int64(wakeup)-now.UnixMilli())*time.Millisecond, werr, e.rdb.HGet(ctx, p.Stalled(), id).Val())
 	e.linef(depth+1, "owner %v", e.rdb.HGetAll(ctx, p.Owner()).Val())
 	for _, raw := range l.Unread {
-		el, err := history.ParseElement(raw)
+		el, err := eventcodec.ParseElement(raw)
 		e.linef(depth+1, "unread %s at %d %v", el.ID, el.At, err)
 	}
 	if l.Record == nil {
@@ -101,7 +102,7 @@ func (e evidence) instance(ctx context.Context, id string, depth int) {
 		text, _ := json.Marshal(ev)
 		e.linef(depth+1, "event %d %v %.300s", ev.Meta().ID, ev.Kind(), text)
 	}
-	state, _ := history.Check(l.Events)
+	state, _ := fold.Check(l.Events)
 	for _, a := range state.Outstanding() {
 		e.linef(depth+1, "activity %d: admitted %v, lease %v", a, !state.Waiting(a), e.rdb.HGetAll(ctx, p.Lease(id, r.Execution, a)).Val())
 	}

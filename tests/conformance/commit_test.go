@@ -5,6 +5,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/internal/memstore"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redistest"
@@ -141,7 +142,7 @@ func (m *machine) doCommit(token string, was *memstore.Record, t memstore.Turn) 
 		c.Reindex(indexed(was))
 	}
 	for _, e := range t.Front {
-		c.Prepend = append(c.Prepend, history.Element{ID: sealed(e.ID), At: e.Time, Body: []byte(e.Tag)}.Encode())
+		c.Prepend = append(c.Prepend, eventcodec.Element{ID: sealed(e.ID), At: e.Time, Body: []byte(e.Tag)}.Encode())
 	}
 	for _, e := range t.Events {
 		c.Events = append(c.Events, []byte(e))
@@ -155,7 +156,7 @@ func (m *machine) doCommit(token string, was *memstore.Record, t memstore.Turn) 
 	}
 	ids := []string{}
 	for _, raw := range out.Unread {
-		e, err := history.ParseElement(raw)
+		e, err := eventcodec.ParseElement(raw)
 		m.must(err)
 		ids = append(ids, unsealed(e.ID))
 	}

@@ -10,10 +10,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/internal/memstore"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redisx"
-	"github.com/pawlrun/pawl/pkg/history"
 )
 
 // content contains all keys of the partition in Redis: a hash, sorted set or list by key.
@@ -161,7 +161,7 @@ func (r *harness) snapshot() *memstore.Store {
 				continue
 			}
 			for _, raw := range v {
-				e, err := history.ParseElement([]byte(raw))
+				e, err := eventcodec.ParseElement([]byte(raw))
 				r.must(err)
 				get(n.Instance).Inbox = append(get(n.Instance).Inbox, memstore.Element{ID: unsealed(e.ID), Time: e.At, Tag: string(e.Body)})
 			}

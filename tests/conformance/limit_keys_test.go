@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/internal/limit"
 	"github.com/pawlrun/pawl/internal/memlimit"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -116,7 +117,7 @@ func (r *limitHarness) state(g *memlimit.Limit, h map[string]string) {
 	}
 	var p history.Policy
 	r.must(json.Unmarshal([]byte(text), &p))
-	d, err := history.DecodeDeclared([]byte(h["d"]))
+	d, err := eventcodec.DecodeDeclared([]byte(h["d"]))
 	r.must(err)
 	g.Force = memlimit.Force{Version: n("v"), Declared: d.Group, Policy: memlimit.Policy{
 		Concurrency: int(p.Concurrency), Paused: p.Paused, Rate: int(p.Rate), RateWindow: p.RateWindow, Quota: int(p.Quota), QuotaWindow: p.QuotaWindow,

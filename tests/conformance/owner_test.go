@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/internal/memstore"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redistest"
@@ -94,7 +95,7 @@ func (m *machine) doIngest(token string, from, to memstore.Position, batch []mem
 	for i, b := range batch {
 		msgs[i] = record.Message{
 			Instance: b.Instance, ID: b.ID, Kind: messageKindOf(&b),
-			Element: history.Element{ID: sealed(b.Element), At: b.Sent, Body: []byte(b.ID)}.Encode(),
+			Element: eventcodec.Element{ID: sealed(b.Element), At: b.Sent, Body: []byte(b.ID)}.Encode(),
 		}
 	}
 	type answer struct {
@@ -149,7 +150,7 @@ func (m *machine) ingestBound(token string, from, to memstore.Position, batch []
 	args := []any{token, from.Seq, from.Time, to.Seq, to.Time, bound, 10_000, rules().Seen, record.InboxBytes, record.EarlyBytes, record.EarlyTotalBytes, m.tenure(token).Seal()}
 	for _, b := range batch {
 		keys = append(keys, m.part.Instance(b.Instance), m.part.Inbox(b.Instance), m.part.Seen(b.Instance))
-		args = append(args, b.Instance, b.ID, string(messageKindOf(&b)), history.Element{ID: sealed(b.Element), At: b.Sent, Body: []byte(b.ID)}.Encode())
+		args = append(args, b.Instance, b.ID, string(messageKindOf(&b)), eventcodec.Element{ID: sealed(b.Element), At: b.Sent, Body: []byte(b.ID)}.Encode())
 	}
 	v, err := m.run.Do(m.ctx, redisx.Call{Script: m.lua["ingest"], Keys: keys, Args: args})
 	m.must(err)

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/internal/memstore"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redistest"
-	"github.com/pawlrun/pawl/pkg/history"
 )
 
 // ofRepairs reports whether only rewinds or pauses reveal a mistake.
@@ -70,7 +70,7 @@ func (m *machine) doRewind(token string, was *memstore.Record, r *memstore.Rewin
 	c.Reindex(indexed(was))
 	w.Leave, w.Enter = c.Leave, c.Enter
 	for _, e := range r.Front {
-		w.Prepend = append(w.Prepend, history.Element{ID: sealed(e.ID), At: e.Time, Body: []byte(e.Tag)}.Encode())
+		w.Prepend = append(w.Prepend, eventcodec.Element{ID: sealed(e.ID), At: e.Time, Body: []byte(e.Tag)}.Encode())
 	}
 	for _, a := range r.Delete {
 		w.Delete = append(w.Delete, record.Lease{Activity: a})

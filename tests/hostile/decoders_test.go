@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/natstest"
 	"github.com/pawlrun/pawl/internal/poll"
@@ -294,14 +295,14 @@ func (d *decoderHarness) end(id string) {
 
 func encoded(t *testing.T, id string, e history.Event) string {
 	t.Helper()
-	body, err := history.Encode(e)
+	body, err := eventcodec.Encode(e)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(history.Element{ID: id, At: time.Now().UnixMilli(), Body: body}.Encode())
+	return string(eventcodec.Element{ID: id, At: time.Now().UnixMilli(), Body: body}.Encode())
 }
 
 func forgedElement() string {
-	body, _ := history.Encode(&history.EventReceived{Name: answer.Name(), Payload: history.Payload{Type: history.TypeJSON, Data: []byte(`"forged"`)}})
-	return string(history.Element{ID: "s1.1", At: 1, Body: body}.Encode())
+	body, _ := eventcodec.Encode(&history.EventReceived{Name: answer.Name(), Payload: history.Payload{Type: history.TypeJSON, Data: []byte(`"forged"`)}})
+	return string(eventcodec.Element{ID: "s1.1", At: 1, Body: body}.Encode())
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/examples"
+	"github.com/pawlrun/pawl/internal/imported"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -113,7 +114,7 @@ func (h *harness) imports(nc *nats.Conn) string {
 		const n = 12<<20 - 100
 		_, err = z.Write(append([]byte{0x94, 1, 0xa1, 'a', 0xa0, 0xdd, n >> 24, n >> 16 & 0xff, n >> 8 & 0xff, n & 0xff}, bytes.Repeat([]byte{0xc0}, n)...))
 	}
-	m := &nats.Msg{Subject: "pawl." + namespace + ".to.imported.operate.import", Header: nats.Header{"Content-Type": {history.TypeImport}}}
+	m := &nats.Msg{Subject: "pawl." + namespace + ".to.imported.operate.import", Header: nats.Header{"Content-Type": {imported.ContentType}}}
 	if err = errors.Join(err, z.Close()); err == nil {
 		m.Data = b.Bytes()
 		err = nc.PublishMsg(m)

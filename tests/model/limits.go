@@ -50,7 +50,7 @@ type ticketState struct {
 
 // ticketStates returns the tickets of an instance.
 func ticketStates(id string, in *memstore.Instance) map[string]ticketState {
-	past, events, _ := fold(in.History())
+	past, events, _ := foldHistory(in.History())
 	all := map[string]ticketState{}
 	for _, ev := range events {
 		if s, ok := ev.(*history.ActivityScheduled); ok && s.Limit != nil {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pawlrun/pawl/internal/fold"
 	"github.com/pawlrun/pawl/internal/memstore"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -39,7 +40,7 @@ func noRepeatedCall(events []history.Event) string {
 }
 
 // resumed checks that a resumption keeps every result.
-func resumed(w *World, inbox []memstore.Element, past *history.State, events []history.Event) {
+func resumed(w *World, inbox []memstore.Element, past *fold.State, events []history.Event) {
 	for _, ev := range events {
 		if re, ok := ev.(*history.Resumed); ok && re.Stopped {
 			answered(w, inbox, past, re.Answered)
@@ -48,7 +49,7 @@ func resumed(w *World, inbox []memstore.Element, past *history.State, events []h
 }
 
 // answered checks that an event names exactly the activities whose results are unread.
-func answered(w *World, inbox []memstore.Element, past *history.State, named []uint64) {
+func answered(w *World, inbox []memstore.Element, past *fold.State, named []uint64) {
 	for _, id := range past.Outstanding() {
 		effect := past.Activity(id).Effect
 		has := slices.ContainsFunc(inbox, func(e memstore.Element) bool { return e.Kind == "done" && e.Tag == effect })
@@ -90,13 +91,13 @@ func rewound(w *World, before *memstore.Instance, wanted *record.Rewind) {
 	if in.Head == before.Head {
 		return
 	}
-	past, _, _ := fold(in.History())
+	past, _, _ := foldHistory(in.History())
 	var kept []uint64
 	if re, ok := inputOf(in.Inbox[0]).(*history.Rewound); ok {
 		kept = re.Answered
 	}
 	answered(w, in.Inbox, past, kept)
-	_, events, _ := fold(before.History())
+	_, events, _ := foldHistory(before.History())
 	for _, ev := range events[min(wanted.Keep, uint64(len(events))):] {
 		if c, ok := ev.(*history.CancelRequested); ok {
 			w.Removed[inputID(c)] = true

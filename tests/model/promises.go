@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pawlrun/pawl/internal/eventcodec"
+	"github.com/pawlrun/pawl/internal/fold"
 	"github.com/pawlrun/pawl/internal/memstore"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -28,7 +30,7 @@ func (w *World) Check() string {
 
 func checkInstance(w *World, id string, in *memstore.Instance) string {
 	_, listed := w.Store.Wakeups[id]
-	past, events, err := fold(in.History())
+	past, events, err := foldHistory(in.History())
 	if err != nil {
 		return err.Error()
 	}
@@ -44,19 +46,19 @@ func checkInstance(w *World, id string, in *memstore.Instance) string {
 
 // folded is a decoded history: most states share theirs with another state.
 type folded struct {
-	state  *history.State
+	state  *fold.State
 	events []history.Event
 	err    error
 }
 
 var folds = map[string]folded{}
 
-// fold decodes a history. Its results must not be changed.
-func fold(encoded []string) (*history.State, []history.Event, error) {
+// foldHistory decodes a history. Its results must not be changed.
+func foldHistory(encoded []string) (*fold.State, []history.Event, error) {
 	key := strings.Join(encoded, "")
 	f, known := folds[key]
 	if !known {
-		f.state = &history.State{}
+		f.state = &fold.State{}
 		f.events, f.err = memstore.Events(encoded)
 		for _, ev := range f.events {
 			if f.err == nil {
@@ -69,7 +71,7 @@ func fold(encoded []string) (*history.State, []history.Event, error) {
 }
 
 // wakeup checks that an instance with outstanding work has a wakeup in time.
-func wakeup(w *World, id string, in *memstore.Instance, past *history.State) string {
+func wakeup(w *World, id string, in *memstore.Instance, past *fold.State) string {
 	at, listed := w.Store.Wakeups[id]
 	late := func(limit int64) bool { return !listed || at > max(limit, w.Now+soon) }
 	early := in.Head == "" && len(in.Inbox) > 0 && in.Inbox[0].Kind != "start"
@@ -148,7 +150,7 @@ func recordMatches(in *memstore.Instance) string {
 
 // sent lists the messages of a history, by the event that sends each.
 func sent(encoded []string) map[uint64]string {
-	past, _, _ := fold(encoded)
+	past, _, _ := foldHistory(encoded)
 	out := map[uint64]string{}
 	for _, m := range past.PendingMessages() {
 		if e, ok := m.Event.(*history.EventSent); ok {
@@ -199,7 +201,7 @@ func inputID(ev history.Event) string {
 }
 
 func inputOf(e memstore.Element) history.Event {
-	ev, _ := history.Element{ID: e.ID, At: e.Time, Body: e.Body}.Event()
+	ev, _ := eventcodec.Element{ID: e.ID, At: e.Time, Body: e.Body}.Event()
 	return ev
 }
 
@@ -298,7 +300,7 @@ func results(events []history.Event) string {
 }
 
 // leases checks that each outstanding activity has a lease or an unread completion, and that there is no other lease.
-func leases(in *memstore.Instance, past *history.State) string {
+func leases(in *memstore.Instance, past *fold.State) string {
 	execution, stopped := max(in.Execution, 1), past.PausedBy() != nil && past.PausedBy().Stop
 	for a, l := range in.Leases {
 		if open := past.Activity(a.Event); a.Execution != execution || open == nil || open.Effect != l.Effect {
@@ -384,7 +386,7 @@ func recordPopped(w *World, id string, es []memstore.Element, unread bool) {
 	in := w.Store.Get(id)
 	var events []history.Event
 	for _, h := range in.Histories {
-		_, more, _ := fold(h)
+		_, more, _ := foldHistory(h)
 		events = append(slices.Clip(events), more...)
 	}
 	for _, e := range in.Inbox {
@@ -415,7 +417,7 @@ func (w *World) Finished() string {
 	}
 	for _, id := range w.IDs() {
 		in := w.Store.Get(id)
-		past, _, _ := fold(in.History())
+		past, _, _ := foldHistory(in.History())
 		ended := record.Status(in.Status).Ended()
 		if len(in.Inbox) > 0 && in.Status != "" && in.Status != string(record.Paused) {
 			return id + ": inputs are never consumed"

@@ -274,7 +274,7 @@ func (w *World) arrive(r *request) *core.Message {
 		head, unread, before := s.Get(e.ID).Head, slices.Clone(s.Get(e.ID).Inbox), slices.Clone(s.Get(e.ID).History())
 		earlier := ticketStates(e.ID, s.Get(e.ID))
 		if m = w.Answer(e, r.token); m.Err == nil && (head == "" || head != e.Commit.NewHead) {
-			past, _, _ := fold(before)
+			past, _, _ := foldHistory(before)
 			admitted(w, e.ID, earlier, ticketStates(e.ID, s.Get(e.ID)))
 			resumed(w, unread, past, e.Decided.Events)
 			recordPopped(w, e.ID, unread[:min(len(e.Commit.Pop), len(unread))], head == "" && e.Commit.NewHead == "")

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/effectid"
+	"github.com/pawlrun/pawl/internal/fold"
 	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -19,7 +21,7 @@ const Epoch = 1_700_000_000_000
 // and is not safe for concurrent use.
 type Driver struct {
 	tb      testing.TB
-	id      history.Identity
+	id      effectid.Identity
 	program replay.Program
 	opts    replay.Options
 
@@ -36,7 +38,7 @@ func New(tb testing.TB, program replay.Program, opts replay.Options) *Driver {
 	tb.Helper()
 	d := &Driver{
 		tb: tb, program: program, opts: opts, Now: Epoch,
-		id: history.Identity{Instance: "order-42", Origin: history.Position{Seq: 7, Time: 1_699_999_999_999}},
+		id: effectid.Identity{Instance: "order-42", Origin: history.Position{Seq: 7, Time: 1_699_999_999_999}},
 	}
 	d.X = d.fresh()
 	tb.Cleanup(func() {
@@ -76,13 +78,13 @@ func (d *Driver) Deploy(program replay.Program) {
 }
 
 // Rewind begins the next execution as an owner does: with the kept events, Rewound, and the inputs put back.
-func (d *Driver) Rewind(plan *history.RewindPlan) {
+func (d *Driver) Rewind(plan *fold.Plan) {
 	d.tb.Helper()
 	from := plan.State.Execution()
 	d.History = cloneAll(d.History[:plan.Keep])
 	d.id.Execution = from + 1
 	d.resume()
-	d.Feed(&history.Rewound{Execution: from + 1, From: from, Answered: plan.Answered})
+	d.Feed(&history.Rewound{Execution: from + 1, From: from, Answered: plan.AnsweredIDs()})
 	for _, ev := range plan.PutBack {
 		if d.X.Ended() {
 			return
@@ -208,11 +210,11 @@ func (d *Driver) enter(made []history.Event) {
 // holds reports whether the ticket has been admitted and has not left.
 func (d *Driver) holds(ticket string) bool {
 	d.tb.Helper()
-	state, bad := history.Check(d.History)
+	state, bad := fold.Check(d.History)
 	if err := errors.Join(bad...); err != nil {
 		d.tb.Fatalf("%v:\n%s", err, Text(d.History))
 	}
-	return slices.ContainsFunc(state.Tickets(), func(t history.Ticket) bool { return t.ID == ticket && !t.Waiting })
+	return slices.ContainsFunc(state.Tickets(), func(t fold.Ticket) bool { return t.ID == ticket && !t.Waiting })
 }
 
 // Grant admits a waiting activity, or, with 1, the instance.
@@ -333,7 +335,7 @@ func (d *Driver) End() history.Event {
 // CheckRecord checks that the history breaks no rule, and that the execution and the history agree on all outstanding work.
 func (d *Driver) CheckRecord() {
 	d.tb.Helper()
-	state, bad := history.Check(d.History)
+	state, bad := fold.Check(d.History)
 	if err := errors.Join(bad...); err != nil {
 		d.tb.Fatalf("%v:\n%s", err, Text(d.History))
 	}

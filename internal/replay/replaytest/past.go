@@ -9,6 +9,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/effectid"
+	"github.com/pawlrun/pawl/internal/eventcodec"
+	"github.com/pawlrun/pawl/internal/fold"
 	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/internal/show"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -17,7 +20,7 @@ import (
 // Past is a history together with code that must match it: after a replay of any prefix, the
 // code must make the decisions that the history records. A check changes neither.
 type Past struct {
-	ID      history.Identity
+	ID      effectid.Identity
 	Program replay.Program
 	Options replay.Options
 	Events  []history.Event
@@ -118,7 +121,7 @@ func (p Past) check(x *replay.Execution, n int) error {
 // endedWhilePending reports whether the owner ended the instance while it waited at its limit, which is not a decision of the code.
 func (p Past) endedWhilePending() bool {
 	k := p.Events[len(p.Events)-1].Kind()
-	state, _ := history.Check(p.Events[:len(p.Events)-1])
+	state, _ := fold.Check(p.Events[:len(p.Events)-1])
 	return (k == history.KindFailed || k == history.KindCancelled) && state.Waiting(1)
 }
 
@@ -218,11 +221,11 @@ func untilSideEffect(events []history.Event) []history.Event {
 // equal compares two events as they are stored, except the stack of a panic, which
 // differs in every run.
 func equal(a, b history.Event) (bool, error) {
-	left, err := history.Encode(withoutStack(a))
+	left, err := eventcodec.Encode(withoutStack(a))
 	if err != nil {
 		return false, err
 	}
-	right, err := history.Encode(withoutStack(b))
+	right, err := eventcodec.Encode(withoutStack(b))
 	return a.Meta().ID == b.Meta().ID && bytes.Equal(left, right), err
 }
 

@@ -1,9 +1,9 @@
-package history_test
+package eventcodec_test
 
 import (
 	"testing"
 
-	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/internal/eventcodec"
 )
 
 // BenchmarkCodec encodes and decodes the events of the golden file once.
@@ -17,7 +17,7 @@ func BenchmarkCodec(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			for _, e := range all {
-				if _, err := history.Encode(e); err != nil {
+				if _, err := eventcodec.Encode(e); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -27,7 +27,7 @@ func BenchmarkCodec(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			for i, bytes := range raw {
-				if _, err := history.Decode(uint64(i+1), bytes); err != nil {
+				if _, err := eventcodec.Decode(uint64(i+1), bytes); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -1,6 +1,10 @@
-package history
+package fold
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/pawlrun/pawl/pkg/history"
+)
 
 // Message is a message of an execution to another instance that is sent no matter how the execution continues: an event, a detached
 // or abandoned start, the cancellation of a child, or the report of its own end to its parent. It stays in the outbox until INPUTS
@@ -8,10 +12,10 @@ import "fmt"
 //
 // The start of any other child is not such a message: it is required only as long as the child is outstanding.
 type Message struct {
-	ID     uint64          // id of the event that decided it; messages are acknowledged up to an id
-	Event  Event           // EventSent, Broadcast, ChildScheduled (detached or abandoned), ChildCancelRequested, or the end
-	Cancel *ChildScheduled // child that a ChildCancelRequested cancels
-	To     string          // recipient of a Broadcast; all messages of one id are acknowledged together
+	ID     uint64                  // id of the event that decided it; messages are acknowledged up to an id
+	Event  history.Event           // EventSent, Broadcast, ChildScheduled (detached or abandoned), ChildCancelRequested, or the end
+	Cancel *history.ChildScheduled // child that a ChildCancelRequested cancels
+	To     string                  // recipient of a Broadcast; all messages of one id are acknowledged together
 }
 
 // PendingMessages returns the messages of the outbox, in order.
@@ -31,31 +35,31 @@ func (s *State) Children() []uint64 { return s.children.Outstanding() }
 func (s *State) ChildLen() int { return s.children.Len() }
 
 // Child returns the schedule of an outstanding child, or nil.
-func (s *State) Child(id uint64) *ChildScheduled {
+func (s *State) Child(id uint64) *history.ChildScheduled {
 	e, _ := s.children.Lookup(id)
 	return e
 }
 
-func (s *State) applyMessage(e Event) {
+func (s *State) applyMessage(e history.Event) {
 	m := e.Meta()
 	switch e := e.(type) {
-	case *ChildScheduled:
+	case *history.ChildScheduled:
 		if e.Detached || e.Abandon {
 			s.outbox = append(s.outbox, Message{ID: m.ID, Event: e})
 		}
 		if !e.Detached {
 			s.children.Schedule(m.ID, e)
 		}
-	case *ChildCompleted:
+	case *history.ChildCompleted:
 		s.children.Settle(e.Scheduled)
-	case *ChildFailed:
+	case *history.ChildFailed:
 		s.children.Settle(e.Scheduled)
-	case *ChildCancelRequested:
+	case *history.ChildCancelRequested:
 		s.outbox = append(s.outbox, Message{ID: m.ID, Event: e, Cancel: s.Child(e.Scheduled)})
 		s.children.Settle(e.Scheduled)
-	case *EventSent:
+	case *history.EventSent:
 		s.outbox = append(s.outbox, Message{ID: m.ID, Event: e})
-	case *Broadcast:
+	case *history.Broadcast:
 		for _, to := range e.Instances {
 			s.outbox = append(s.outbox, Message{ID: m.ID, Event: e, To: to})
 		}
@@ -63,28 +67,28 @@ func (s *State) applyMessage(e Event) {
 }
 
 // end ends the execution. Continue-as-new is not reported to the parent.
-func (s *State) end(e Event) {
+func (s *State) end(e history.Event) {
 	s.End = e
 	s.timers, s.queue = nil, nil
 	for _, id := range s.children.Outstanding() { // only abandoned children are left
 		s.children.Settle(id)
 	}
-	_, more := e.(*ContinuedAsNew)
+	_, more := e.(*history.ContinuedAsNew)
 	s.tickets.end(more)
 	if !more && s.Started != nil && s.Started.Parent != nil { // Check also folds histories whose first event cannot be read
 		s.outbox = append(s.outbox, Message{ID: e.Meta().ID, Event: e})
 	}
 }
 
-func (s *State) childViolation(e Event) string {
+func (s *State) childViolation(e history.Event) string {
 	switch e := e.(type) {
-	case *ChildCompleted:
+	case *history.ChildCompleted:
 		return s.childViolationOf("completes", e.Scheduled, e.Effect)
-	case *ChildFailed:
+	case *history.ChildFailed:
 		return s.childViolationOf("fails", e.Scheduled, e.Effect)
-	case *ChildCancelRequested:
+	case *history.ChildCancelRequested:
 		return s.childViolationOf("cancels", e.Scheduled, "")
-	case *PurgeRequested:
+	case *history.PurgeRequested:
 		return "a purge must not be in a history"
 	default:
 		return ""

@@ -1,10 +1,12 @@
-package history
+package fold
 
 import (
 	"cmp"
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/pawlrun/pawl/pkg/history"
 )
 
 // Ticket is a caller of an execution at a limit: a waiter, or a holder that has not left yet.
@@ -14,7 +16,7 @@ import (
 // there to that attempt. Within a turn it may be assigned to neither; if it is unassigned at the end of the turn, it is released.
 type Ticket struct {
 	ID      string
-	Limit   *Limit
+	Limit   *history.Limit
 	Event   uint64 // id of the ActivityScheduled, or of Started
 	Waiting bool
 }
@@ -62,7 +64,7 @@ func (t *tickets) clone() *tickets {
 }
 
 // add returns the tickets with the ticket of an event added, if its limit requires one.
-func (t *tickets) add(event uint64, g *Limit) *tickets {
+func (t *tickets) add(event uint64, g *history.Limit) *tickets {
 	if g == nil || g.Name == "" {
 		return t
 	}
@@ -170,7 +172,7 @@ func (t *tickets) end(more bool) {
 
 // SetLimit sets the limit of an event that is applied and not yet committed: the limit that admitted it, or at which it waits; nil:
 // none.
-func (s *State) SetLimit(event uint64, g *Limit) {
+func (s *State) SetLimit(event uint64, g *history.Limit) {
 	if event == 1 {
 		s.Started.Limit = g
 	} else if e := s.Activity(event); e != nil {
@@ -182,9 +184,9 @@ func (s *State) SetLimit(event uint64, g *Limit) {
 }
 
 // Retained returns the limit of a retained ticket that is not assigned to the next attempt yet.
-func (s *State) Retained(ticket string) (Limit, bool) {
+func (s *State) Retained(ticket string) (history.Limit, bool) {
 	if s.tickets == nil {
-		return Limit{}, false
+		return history.Limit{}, false
 	}
 	for _, k := range s.tickets.unassigned {
 		if k.ID == ticket {
@@ -193,7 +195,7 @@ func (s *State) Retained(ticket string) (Limit, bool) {
 			return g, true
 		}
 	}
-	return Limit{}, false
+	return history.Limit{}, false
 }
 
 // Find returns a required ticket by its id.
@@ -285,8 +287,8 @@ func (s *State) TakeReleased() []Ticket {
 }
 
 // limitViolation returns the rule about limits that the event would break, or "".
-func (s *State) limitViolation(e Event) string {
-	if g, ok := e.(*Granted); ok {
+func (s *State) limitViolation(e history.Event) string {
+	if g, ok := e.(*history.Granted); ok {
 		if !s.Waiting(g.Scheduled) {
 			return fmt.Sprintf("grants event %d, which is not waiting", g.Scheduled)
 		}
@@ -296,7 +298,7 @@ func (s *State) limitViolation(e Event) string {
 		return ""
 	}
 	switch e.(type) {
-	case *CancelRequested, *EventReceived, *UpdateReceived, *Failed, *Cancelled, *Paused, *Resumed, *Rewound:
+	case *history.CancelRequested, *history.EventReceived, *history.UpdateReceived, *history.Failed, *history.Cancelled, *history.Paused, *history.Resumed, *history.Rewound:
 		return ""
 	default:
 		return "precedes the grant for which the instance waits"

@@ -1,4 +1,4 @@
-package history_test
+package eventcodec_test
 
 import (
 	"encoding/hex"
@@ -13,6 +13,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -128,7 +129,7 @@ func drawLimit(t *rapid.T) *history.Limit {
 
 func encode(t testing.TB, e history.Event) []byte {
 	t.Helper()
-	b, err := history.Encode(e)
+	b, err := eventcodec.Encode(e)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +139,7 @@ func encode(t testing.TB, e history.Event) []byte {
 func TestEncodedEventDecodesToItself(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		for _, e := range events(rt) {
-			got, err := history.Decode(e.Meta().ID, encode(t, e))
+			got, err := eventcodec.Decode(e.Meta().ID, encode(t, e))
 			if err != nil || !reflect.DeepEqual(got, e) {
 				rt.Fatalf("%#v became %#v, %v", e, got, err)
 			}
@@ -243,7 +244,7 @@ func TestGoldenFileDecodesAndIsWrittenUnchanged(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := history.Decode(uint64(i+1), b)
+		got, err := eventcodec.Decode(uint64(i+1), b)
 		if err != nil || !reflect.DeepEqual(got, want[i]) {
 			t.Errorf("line %d: %#v, %v; want %#v", i+1, got, err, want[i])
 		}
@@ -259,7 +260,7 @@ func TestEventOfNewerBuildIsErrNewerVersion(t *testing.T) {
 		"kind":    {0x93, 0x01, 0x1e, 0x00},
 		"kind that truncates to another one in a byte": {0x93, 0x01, 0xcd, 0x01, 0x02, 0x00},
 	} {
-		if _, err := history.Decode(5, b); !errors.Is(err, history.ErrNewerVersion) || !strings.Contains(err.Error(), "event 5") {
+		if _, err := eventcodec.Decode(5, b); !errors.Is(err, eventcodec.ErrNewerVersion) || !strings.Contains(err.Error(), "event 5") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -268,11 +269,11 @@ func TestEventOfNewerBuildIsErrNewerVersion(t *testing.T) {
 func TestUnknownFieldsAreSkippedAndMissingFieldsAreZero(t *testing.T) {
 	// version, kind, time, timer; then an array in an array, a map, a string.
 	more := []byte{0x97, 0x01, 0x09, 0x00, 0x08, 0x92, 0x01, 0x91, 0x02, 0x81, 0xa1, 'k', 0x03, 0xa2, 'h', 'i'}
-	e, err := history.Decode(1, more)
+	e, err := eventcodec.Decode(1, more)
 	if f, ok := e.(*history.TimerFired); err != nil || !ok || f.Timer != 8 {
 		t.Fatalf("%#v, %v", e, err)
 	}
-	e, err = history.Decode(1, []byte{0x93, 0x01, 0x09, 0x00})
+	e, err = eventcodec.Decode(1, []byte{0x93, 0x01, 0x09, 0x00})
 	if f, ok := e.(*history.TimerFired); err != nil || !ok || f.Timer != 0 {
 		t.Fatalf("%#v, %v", e, err)
 	}
@@ -315,7 +316,7 @@ func TestCorruptBytesAreErrCorrupt(t *testing.T) {
 		"a million levels to skip":       deep([]byte{0x95, 0x01, 0x09, 0x00, 0x08}, 1<<20),
 		"a million levels for type":      deep([]byte{0x95, 0x01, 0x0b, 0x00}, 1<<20),
 	} {
-		if _, err := history.Decode(1, b); !errors.Is(err, history.ErrCorrupt) {
+		if _, err := eventcodec.Decode(1, b); !errors.Is(err, eventcodec.ErrCorrupt) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -326,14 +327,14 @@ func FuzzDecodeReturnsEventOrTypedError(f *testing.F) {
 		f.Add(encode(f, e))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		e, err := history.Decode(1, b)
+		e, err := eventcodec.Decode(1, b)
 		if err != nil {
-			if !errors.Is(err, history.ErrCorrupt) && !errors.Is(err, history.ErrNewerVersion) {
+			if !errors.Is(err, eventcodec.ErrCorrupt) && !errors.Is(err, eventcodec.ErrNewerVersion) {
 				t.Fatalf("untyped error %v", err)
 			}
 			return
 		}
-		again, err := history.Decode(1, encode(t, e))
+		again, err := eventcodec.Decode(1, encode(t, e))
 		if err != nil || !reflect.DeepEqual(again, e) {
 			t.Fatalf("%#v became %#v, %v", e, again, err)
 		}

@@ -1,4 +1,4 @@
-package history_test
+package eventcodec_test
 
 import (
 	"bytes"
@@ -7,17 +7,18 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
 func TestElementRoundTrips(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		e := history.Element{
+		e := eventcodec.Element{
 			ID:   rapid.StringMatching(`[a-z][A-Za-z0-9_.-]{0,60}`).Draw(t, "id"),
 			At:   rapid.Int64().Draw(t, "at"),
 			Body: rapid.SliceOf(rapid.Byte()).Draw(t, "body"),
 		}
-		got, err := history.ParseElement(e.Encode())
+		got, err := eventcodec.ParseElement(e.Encode())
 		if err != nil || got.ID != e.ID || got.At != e.At || !bytes.Equal(got.Body, e.Body) {
 			t.Fatalf("%+v became %+v, %v", e, got, err)
 		}
@@ -25,18 +26,18 @@ func TestElementRoundTrips(t *testing.T) {
 }
 
 func TestElementHasFormatOfAckScript(t *testing.T) {
-	e := history.Element{ID: "aEFFECT.TOKEN", At: 1_790_000_000_000, Body: []byte("a\nb")}
+	e := eventcodec.Element{ID: "aEFFECT.TOKEN", At: 1_790_000_000_000, Body: []byte("a\nb")}
 	if got := string(e.Encode()); got != "aEFFECT.TOKEN\n1790000000000\na\nb" {
 		t.Fatalf("%q", got)
 	}
 }
 
 func TestEventOfElementHasItsTime(t *testing.T) {
-	body, err := history.Encode(&history.ActivityCompleted{Scheduled: 7})
+	body, err := eventcodec.Encode(&history.ActivityCompleted{Scheduled: 7})
 	if err != nil {
 		t.Fatal(err)
 	}
-	ev, err := history.Element{ID: "a", At: 42, Body: body}.Event()
+	ev, err := eventcodec.Element{ID: "a", At: 42, Body: body}.Event()
 	if err != nil || ev.Meta().At != 42 || ev.Meta().ID != 0 {
 		t.Fatalf("%+v, %v", ev, err)
 	}
@@ -44,11 +45,11 @@ func TestEventOfElementHasItsTime(t *testing.T) {
 
 func TestMalformedElementIsErrCorrupt(t *testing.T) {
 	for _, b := range []string{"", "id", "id\n12", "\n12\nbody", "id\n1.79e+12\nbody", "id\n\nbody", "id\n99999999999999999999\nbody"} {
-		if _, err := history.ParseElement([]byte(b)); !errors.Is(err, history.ErrCorrupt) {
+		if _, err := eventcodec.ParseElement([]byte(b)); !errors.Is(err, eventcodec.ErrCorrupt) {
 			t.Errorf("%q: %v", b, err)
 		}
 	}
-	if _, err := (history.Element{ID: "a", Body: []byte("nonsense")}).Event(); !errors.Is(err, history.ErrCorrupt) {
+	if _, err := (eventcodec.Element{ID: "a", Body: []byte("nonsense")}).Event(); !errors.Is(err, eventcodec.ErrCorrupt) {
 		t.Errorf("body: %v", err)
 	}
 }

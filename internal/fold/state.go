@@ -1,4 +1,6 @@
-package history
+// Package fold computes what a history amounts to, without the code that produced it: what is outstanding, what is left to send, whether it
+// has ended, and what a rewind would keep.
+package fold
 
 import (
 	"cmp"
@@ -7,7 +9,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/pawlrun/pawl/pkg/cancel"
+	"github.com/pawlrun/pawl/pkg/history"
 )
 
 // Violation is the error of an event that breaks a rule of histories.
@@ -23,22 +25,22 @@ func (v *Violation) Error() string { return fmt.Sprintf("event %d: %s", v.EventI
 // orchestration code, so that an instance whose orchestration is not registered, or that is stalled, can be reconciled. The zero
 // value is the state before event 1. It is not safe for concurrent use.
 type State struct {
-	Started *Started
-	End     Event  // Completed, Failed, Cancelled or ContinuedAsNew; nil while it runs
-	Len     uint64 // number of events
-	Now     int64  // greatest time of an input so far, Unix ms
-	Cancel  *CancelRequested
+	Started *history.Started
+	End     history.Event // Completed, Failed, Cancelled or ContinuedAsNew; nil while it runs
+	Len     uint64        // number of events
+	Now     int64         // greatest time of an input so far, Unix ms
+	Cancel  *history.CancelRequested
 
-	ledger   cancel.Outstanding[*ActivityScheduled]
-	children cancel.Outstanding[*ChildScheduled]
+	ledger   outstanding[*history.ActivityScheduled]
+	children outstanding[*history.ChildScheduled]
 	timers   map[uint64]int64
 	queue    timerHeap
 	outbox   []Message
 	tickets  *tickets // nil: no event has had a limit
 	updates
-	paused   *Paused // event that began the current pause; nil: not paused
-	rewound  uint64  // execution that the last Rewound began; 0: none
-	deadline int64   // time at which the run times out, Unix ms; 0: never
+	paused   *history.Paused // event that began the current pause; nil: not paused
+	rewound  uint64          // execution that the last Rewound began; 0: none
+	deadline int64           // time at which the run times out, Unix ms; 0: never
 }
 
 // Clone returns a copy: events that are applied to one of the two do not change the other. The clone of nil is the zero value.
@@ -53,7 +55,7 @@ func (s *State) Clone() *State {
 }
 
 // Apply adds the next event. It returns a *Violation and changes nothing if the event is not allowed at its position.
-func (s *State) Apply(e Event) error {
+func (s *State) Apply(e history.Event) error {
 	m := e.Meta()
 	if rule := s.violation(e); rule != "" {
 		return &Violation{EventID: m.ID, Rule: rule}
@@ -63,41 +65,41 @@ func (s *State) Apply(e Event) error {
 		s.Now = max(s.Now, m.At)
 	}
 	switch e := e.(type) {
-	case *Started:
+	case *history.Started:
 		s.Started, s.deadline = e, e.Deadline
 		s.tickets = s.tickets.add(1, e.Limit)
-	case *Granted:
+	case *history.Granted:
 		s.tickets.grant(e.Scheduled)
-	case *EventReceived, *SideEffectRecorded, *PatchMarked, *Observed, *Refused:
-	case *Paused, *Resumed, *Rewound:
+	case *history.EventReceived, *history.SideEffectRecorded, *history.PatchMarked, *history.Observed, *history.Refused:
+	case *history.Paused, *history.Resumed, *history.Rewound:
 		s.applyOperator(e)
-	case *CancelRequested:
+	case *history.CancelRequested:
 		s.Cancel = e
-	case *ChildScheduled, *ChildCompleted, *ChildFailed, *ChildCancelRequested, *EventSent, *Broadcast:
+	case *history.ChildScheduled, *history.ChildCompleted, *history.ChildFailed, *history.ChildCancelRequested, *history.EventSent, *history.Broadcast:
 		s.applyMessage(e)
-	case *UpdateReceived, *UpdateAnswered:
+	case *history.UpdateReceived, *history.UpdateAnswered:
 		s.applyUpdate(e)
-	case *ActivityScheduled:
+	case *history.ActivityScheduled:
 		s.ledger.Schedule(m.ID, e)
 		s.tickets = s.tickets.add(m.ID, e.Limit)
-	case *ActivityCompleted:
+	case *history.ActivityCompleted:
 		s.settle(e.Scheduled, true)
-	case *ActivityFailed:
+	case *history.ActivityFailed:
 		s.settle(e.Scheduled, false)
-	case *ActivityCancelRequested:
+	case *history.ActivityCancelRequested:
 		s.settle(e.Scheduled, false)
-	case *TimerScheduled:
+	case *history.TimerScheduled:
 		if s.timers == nil {
 			s.timers = make(map[uint64]int64)
 		}
 		s.timers[m.ID] = e.FireAt
 		heap.Push(&s.queue, Timer{ID: m.ID, FireAt: e.FireAt})
 		s.tickets.retain(m.ID, e.RetainsSlotOf)
-	case *TimerFired:
+	case *history.TimerFired:
 		s.stop(e.Timer)
-	case *TimerCancelled:
+	case *history.TimerCancelled:
 		s.stop(e.Timer)
-	case *Completed, *Failed, *Cancelled, *ContinuedAsNew:
+	case *history.Completed, *history.Failed, *history.Cancelled, *history.ContinuedAsNew:
 		s.end(e)
 	}
 	return nil
@@ -114,8 +116,8 @@ func (s *State) stop(timer uint64) {
 }
 
 // violation returns the rule that the event would break, or "".
-func (s *State) violation(e Event) string {
-	_, isStart := e.(*Started)
+func (s *State) violation(e history.Event) string {
+	_, isStart := e.(*history.Started)
 	switch {
 	case e.Meta().ID != s.Len+1:
 		return fmt.Sprintf("ids are not dense: want event %d", s.Len+1)
@@ -128,22 +130,22 @@ func (s *State) violation(e Event) string {
 		return rule
 	}
 	switch e := e.(type) {
-	case *ActivityCompleted:
+	case *history.ActivityCompleted:
 		return s.activityViolation("completes", e.Scheduled)
-	case *ActivityFailed:
+	case *history.ActivityFailed:
 		return s.activityViolation("fails", e.Scheduled)
-	case *ActivityCancelRequested:
+	case *history.ActivityCancelRequested:
 		return s.activityViolation("cancels", e.Scheduled)
-	case *TimerFired:
+	case *history.TimerFired:
 		return s.timerViolation("fires", e.Timer)
-	case *TimerCancelled:
+	case *history.TimerCancelled:
 		return s.timerViolation("cancels", e.Timer)
-	case *Completed, *Failed, *Cancelled, *ContinuedAsNew:
+	case *history.Completed, *history.Failed, *history.Cancelled, *history.ContinuedAsNew:
 		if n := s.ledger.Len(); n > 0 {
 			return fmt.Sprintf("ends with %d activities outstanding", n)
 		}
 		return s.outstandingChild()
-	case *UpdateAnswered:
+	case *history.UpdateAnswered:
 		return s.updateViolation(e)
 	default:
 		return s.childViolation(e)
@@ -171,7 +173,7 @@ func (s *State) Outstanding() []uint64 { return s.ledger.Outstanding() }
 func (s *State) OutstandingLen() int { return s.ledger.Len() }
 
 // Activity returns the schedule of an outstanding activity, or nil.
-func (s *State) Activity(id uint64) *ActivityScheduled {
+func (s *State) Activity(id uint64) *history.ActivityScheduled {
 	e, _ := s.ledger.Lookup(id)
 	return e
 }
@@ -199,11 +201,15 @@ type Timer struct {
 type timerHeap []Timer
 
 func (h timerHeap) Len() int { return len(h) }
+
 func (h timerHeap) Less(i, j int) bool {
 	return h[i].FireAt < h[j].FireAt || h[i].FireAt == h[j].FireAt && h[i].ID < h[j].ID
 }
+
 func (h timerHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-func (h *timerHeap) Push(x any)   { *h = append(*h, x.(Timer)) } //nolint:forcetypeassert // only Apply pushes
+
+func (h *timerHeap) Push(x any) { *h = append(*h, x.(Timer)) } //nolint:forcetypeassert // only Apply pushes
+
 func (h *timerHeap) Pop() any {
 	old := *h
 	last := old[len(old)-1]
@@ -214,7 +220,7 @@ func (h *timerHeap) Pop() any {
 // Check folds a whole history and returns its state and every violation: ids are dense, every completion has its schedule,
 // no event follows the end. An event that is not allowed at its position is skipped but still counted, so that each later event
 // is judged independently.
-func Check(events []Event) (*State, []error) {
+func Check(events []history.Event) (*State, []error) {
 	s := &State{}
 	var bad []error
 	for _, e := range events {

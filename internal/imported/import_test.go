@@ -1,4 +1,4 @@
-package history_test
+package imported_test
 
 import (
 	"bytes"
@@ -10,6 +10,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pawlrun/pawl/internal/effectid"
+	"github.com/pawlrun/pawl/internal/eventcodec"
+	"github.com/pawlrun/pawl/internal/fold"
+	"github.com/pawlrun/pawl/internal/imported"
 	"github.com/pawlrun/pawl/internal/wire"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -25,7 +29,7 @@ func deflated(tb testing.TB, plain []byte) history.Payload {
 	if err = errors.Join(err, z.Close()); err != nil {
 		tb.Fatal(err)
 	}
-	return history.Payload{Type: history.TypeImport, Data: b.Bytes()}
+	return history.Payload{Type: imported.ContentType, Data: b.Bytes()}
 }
 
 // exported encodes an import of the events without the checks of Import.Payload, as a hostile sender might.
@@ -34,7 +38,10 @@ func exported(tb testing.TB, events ...history.Event) []byte {
 	instance, attributes, encoded := "order-1", "", make([][]byte, len(events))
 	for i, e := range events {
 		*e.Meta() = history.Head{ID: uint64(i) + 1, At: 1}
-		encoded[i] = encode(tb, e)
+		var err error
+		if encoded[i], err = eventcodec.Encode(e); err != nil {
+			tb.Fatal(err)
+		}
 	}
 	return wire.Encode(func(c *wire.Codec) {
 		c.String(&instance)
@@ -44,7 +51,7 @@ func exported(tb testing.TB, events ...history.Event) []byte {
 }
 
 func adopted(p history.Payload) ([]history.Event, error) {
-	m, err := history.ReadImport(p)
+	m, err := imported.Read(p)
 	if err != nil {
 		return nil, err
 	}
@@ -58,9 +65,9 @@ func TestImportWithTooManyEventsAllocatesNoMemory(t *testing.T) {
 	p := deflated(t, many)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	_, err := history.ReadImport(p)
+	_, err := imported.Read(p)
 	runtime.ReadMemStats(&after)
-	if n := after.TotalAlloc - before.TotalAlloc; !errors.Is(err, history.ErrNoImport) || !strings.Contains(err.Error(), "a list of 3145728 items") || n > 32<<20 {
+	if n := after.TotalAlloc - before.TotalAlloc; !errors.Is(err, imported.ErrNoImport) || !strings.Contains(err.Error(), "a list of 3145728 items") || n > 32<<20 {
 		t.Errorf("%d bytes compressed: %d allocated, %v", len(p.Data), n, err)
 	}
 }
@@ -96,7 +103,7 @@ func TestImportWithInvalidExecutionNumbersIsRejected(t *testing.T) {
 		"recorded in no order":                        {started(9, 3, 2)},
 		"recorded in a hundred places":                {started(200, hundred...)},
 	} {
-		if _, err := adopted(deflated(t, exported(t, events...))); !errors.Is(err, history.ErrNoImport) {
+		if _, err := adopted(deflated(t, exported(t, events...))); !errors.Is(err, imported.ErrNoImport) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -116,7 +123,7 @@ func TestImportWithInvalidExecutionNumbersIsRejected(t *testing.T) {
 	if again, err := adopted(deflated(t, exported(t, got...))); err != nil || len(again[0].(*history.Started).Recorded) != 3 { //nolint:forcetypeassert // the first event is the start
 		t.Errorf("a second import, without executions of its own in between: %+v, %v", again, err)
 	}
-	if id := s.IdentityOf(history.Identity{Instance: "order-2"}, 7); id.Instance != "order-2" {
+	if id := effectid.IdentityOf(s, effectid.Identity{Instance: "order-2"}, 7); id.Instance != "order-2" {
 		t.Errorf("an execution of the import has the identity %+v", id)
 	}
 }
@@ -128,7 +135,7 @@ func TestImportOfNewerBuildIsErrNewerVersion(t *testing.T) {
 		"event":   {0x94, 1, 0xa1, 'a', 0xa0, 0x91, 0xc4, 4, 0x93, 99, 1, 0},
 		"kind":    {0x94, 1, 0xa1, 'a', 0xa0, 0x91, 0xc4, 5, 0x93, 1, 0xcc, 200, 0},
 	} {
-		if _, err := adopted(deflated(t, plain)); !errors.Is(err, history.ErrNoImport) || !errors.Is(err, history.ErrNewerVersion) {
+		if _, err := adopted(deflated(t, plain)); !errors.Is(err, imported.ErrNoImport) || !errors.Is(err, eventcodec.ErrNewerVersion) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -142,21 +149,21 @@ func FuzzReadImport(f *testing.F) {
 	f.Fuzz(func(t *testing.T, plain []byte) {
 		events, err := adopted(deflated(t, plain))
 		if err != nil {
-			if !errors.Is(err, history.ErrNoImport) {
+			if !errors.Is(err, imported.ErrNoImport) {
 				t.Error(err)
 			}
 			return
 		}
 		for i, e := range events {
-			b, err := history.Encode(e)
+			b, err := eventcodec.Encode(e)
 			if err == nil {
-				_, err = history.Decode(uint64(i)+1, b)
+				_, err = eventcodec.Decode(uint64(i)+1, b)
 			}
 			if err != nil {
 				t.Errorf("event %d: %v", i+1, err)
 			}
 		}
-		if _, broken := history.Check(events); len(broken) > 0 {
+		if _, broken := fold.Check(events); len(broken) > 0 {
 			t.Error(broken)
 		}
 	})
@@ -177,12 +184,12 @@ func BenchmarkReadImport(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		s := &history.State{}
+		s := &fold.State{}
 		for _, e := range events { // the owner folds and encodes the history
 			if err := s.Apply(e); err != nil {
 				b.Fatal(err)
 			}
-			if _, err := history.Encode(e); err != nil {
+			if _, err := eventcodec.Encode(e); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -1,10 +1,11 @@
-package history
+package eventcodec
 
 import (
 	"cmp"
 	"slices"
 
 	"github.com/pawlrun/pawl/internal/wire"
+	"github.com/pawlrun/pawl/pkg/history"
 )
 
 // MaxStatuses is the maximum number of named statuses of an instance.
@@ -26,14 +27,14 @@ const typeStatuses = "pawl/statuses"
 type NamedStatus struct {
 	Name    string // empty: the status without a name
 	Version uint64 // version of the custom status when this status was last set
-	Payload Payload
+	Payload history.Payload
 }
 
 // Cleared reports whether the value was removed.
 func (s *NamedStatus) Cleared() bool { return s.Payload.Type == "" }
 
 // SplitStatus returns the statuses in a custom status, sorted by name; nil if none was ever set.
-func SplitStatus(p Payload, version uint64) (all []NamedStatus, err error) {
+func SplitStatus(p history.Payload, version uint64) (all []NamedStatus, err error) {
 	switch {
 	case version == 0:
 		return nil, nil
@@ -45,7 +46,7 @@ func SplitStatus(p Payload, version uint64) (all []NamedStatus, err error) {
 }
 
 // SetStatus returns the custom status with the value of name replaced, which has the next version. ok is false if that exceeds MaxStatuses.
-func SetStatus(p Payload, version uint64, name string, v Payload) (Payload, bool, error) {
+func SetStatus(p history.Payload, version uint64, name string, v history.Payload) (history.Payload, bool, error) {
 	all, err := SplitStatus(p, version)
 	if err != nil {
 		return p, false, err
@@ -65,7 +66,7 @@ func SetStatus(p Payload, version uint64, name string, v Payload) (Payload, bool
 	if all[0].Name == "" {
 		named--
 	}
-	return Payload{Type: typeStatuses, Data: wire.Encode(statusFields(&all, version))}, named <= MaxStatuses, nil
+	return history.Payload{Type: typeStatuses, Data: wire.Encode(statusFields(&all, version))}, named <= MaxStatuses, nil
 }
 
 // statusFields describes the statuses in a custom status of the given version.
@@ -77,7 +78,7 @@ func statusFields(all *[]NamedStatus, version uint64) func(*wire.Codec) {
 				since := version - min(s.Version, version)
 				c.Uint(&since)
 				s.Version = max(version-min(since, version), 1)
-				s.Payload.WireFields(c)
+				PayloadFields(c, &s.Payload)
 			})
 		})
 	}

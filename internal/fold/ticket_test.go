@@ -1,10 +1,11 @@
-package history_test
+package fold_test
 
 import (
 	"reflect"
 	"slices"
 	"testing"
 
+	"github.com/pawlrun/pawl/internal/fold"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
@@ -18,7 +19,7 @@ func retained(ticket string) *history.Limit {
 
 func limited(g *history.Limit) history.Event { return &history.ActivityScheduled{Name: "a", Limit: g} }
 
-func ids(ts []history.Ticket) []string {
+func ids(ts []fold.Ticket) []string {
 	var out []string
 	for _, t := range ts {
 		out = append(out, t.ID)
@@ -26,16 +27,16 @@ func ids(ts []history.Ticket) []string {
 	return out
 }
 
-func fold(t *testing.T, events ...history.Event) *history.State {
+func folded(t *testing.T, events ...history.Event) *fold.State {
 	t.Helper()
-	s, bad := history.Check(numbered(events...))
+	s, bad := fold.Check(numbered(events...))
 	if len(bad) > 0 {
 		t.Fatal(bad)
 	}
 	return s
 }
 
-func checkTickets(t *testing.T, s *history.State, tickets, released []string) {
+func checkTickets(t *testing.T, s *fold.State, tickets, released []string) {
 	t.Helper()
 	if got := ids(s.Tickets()); !slices.Equal(got, tickets) || s.TicketLen() != len(tickets) {
 		t.Fatalf("tickets %q, want %q", got, tickets)
@@ -59,7 +60,7 @@ func checkTickets(t *testing.T, s *history.State, tickets, released []string) {
 }
 
 func TestTicketIsRequiredFromScheduleToEnd(t *testing.T) {
-	s := fold(t, start(), limited(callerAt("x", false)), limited(callerAt("y", true)), limited(callerAt("z", true)), schedule(), done(2), &history.Granted{Scheduled: 3},
+	s := folded(t, start(), limited(callerAt("x", false)), limited(callerAt("y", true)), limited(callerAt("z", true)), schedule(), done(2), &history.Granted{Scheduled: 3},
 		&history.ActivityCancelRequested{Scheduled: 4})
 	if got := s.Admitted(); !slices.Equal(got, []uint64{3, 5}) || s.WaitingLen() != 0 {
 		t.Fatalf("admitted %d, waiting %d", got, s.WaitingLen())
@@ -68,14 +69,14 @@ func TestTicketIsRequiredFromScheduleToEnd(t *testing.T) {
 }
 
 func TestWaitingActivityHasNoLease(t *testing.T) {
-	s := fold(t, start(), limited(callerAt("x", true)), schedule())
+	s := folded(t, start(), limited(callerAt("x", true)), schedule())
 	if got := s.Admitted(); !slices.Equal(got, []uint64{3}) || !s.Waiting(2) || s.WaitingLen() != 1 || s.OutstandingLen() != 2 {
 		t.Fatalf("admitted %d, waiting %d", got, s.WaitingLen())
 	}
 }
 
 func TestSetLimitIsFolded(t *testing.T) {
-	s := fold(t, start(), schedule(), schedule())
+	s := folded(t, start(), schedule(), schedule())
 	s.SetLimit(2, callerAt("x", true))
 	s.SetLimit(3, nil)
 	s.SetLimit(9, callerAt("none", true))
@@ -87,10 +88,10 @@ func TestSetLimitIsFolded(t *testing.T) {
 
 func TestRetainedSlotPassesToNextAttempt(t *testing.T) {
 	failed := &history.ActivityFailed{Scheduled: 2}
-	s := fold(t, start(), limited(retained("x")), failed, &history.TimerScheduled{FireAt: 50, RetainsSlotOf: 2})
+	s := folded(t, start(), limited(retained("x")), failed, &history.TimerScheduled{FireAt: 50, RetainsSlotOf: 2})
 	checkTickets(t, s, []string{"x"}, nil)
 
-	s = fold(t, start(), limited(retained("x")), &history.ActivityFailed{Scheduled: 2}, &history.TimerScheduled{FireAt: 50, RetainsSlotOf: 2},
+	s = folded(t, start(), limited(retained("x")), &history.ActivityFailed{Scheduled: 2}, &history.TimerScheduled{FireAt: 50, RetainsSlotOf: 2},
 		&history.TimerFired{Timer: 4}, limited(retained("x")))
 	checkTickets(t, s, []string{"x"}, nil)
 	if k, ok := s.Find("x"); !ok || k.Event != 6 || k.Waiting {
@@ -109,24 +110,24 @@ func TestUnassignedSlotIsReleased(t *testing.T) {
 		"cancelled, no retry": {&history.ActivityCancelRequested{Scheduled: 2}},
 	} {
 		t.Run(what, func(t *testing.T) {
-			checkTickets(t, fold(t, append([]history.Event{start(), limited(retained("x"))}, events...)...), nil, []string{"x"})
+			checkTickets(t, folded(t, append([]history.Event{start(), limited(retained("x"))}, events...)...), nil, []string{"x"})
 		})
 	}
 }
 
 func TestSlotPassesThroughContinueAsNew(t *testing.T) {
 	begun := func() history.Event { return &history.Started{Name: "o", Limit: callerAt("x", false)} }
-	checkTickets(t, fold(t, begun()), []string{"x"}, nil)
-	checkTickets(t, fold(t, begun(), &history.ContinuedAsNew{}), nil, nil)
-	checkTickets(t, fold(t, begun(), &history.Completed{}), nil, []string{"x"})
-	checkTickets(t, fold(t, begun(), &history.Failed{}), nil, []string{"x"})
+	checkTickets(t, folded(t, begun()), []string{"x"}, nil)
+	checkTickets(t, folded(t, begun(), &history.ContinuedAsNew{}), nil, nil)
+	checkTickets(t, folded(t, begun(), &history.Completed{}), nil, []string{"x"})
+	checkTickets(t, folded(t, begun(), &history.Failed{}), nil, []string{"x"})
 }
 
 func TestPendingInstanceWaitsForGrant(t *testing.T) {
 	begun := func() history.Event { return &history.Started{Name: "o", Limit: callerAt("x", true)} }
-	s := fold(t, begun(), &history.EventReceived{Name: "e"}, &history.CancelRequested{}, &history.Cancelled{})
+	s := folded(t, begun(), &history.EventReceived{Name: "e"}, &history.CancelRequested{}, &history.Cancelled{})
 	checkTickets(t, s, nil, []string{"x"})
-	s = fold(t, begun(), &history.EventReceived{Name: "e"}, &history.Granted{Scheduled: 1}, schedule())
+	s = folded(t, begun(), &history.EventReceived{Name: "e"}, &history.Granted{Scheduled: 1}, schedule())
 	if s.Waiting(1) || s.WaitingLen() != 0 {
 		t.Fatal("still waiting after the grant")
 	}
@@ -136,29 +137,14 @@ func TestPendingInstanceWaitsForGrant(t *testing.T) {
 		"granted twice":  {begun(), &history.Granted{Scheduled: 1}, &history.Granted{Scheduled: 1}},
 		"grants nothing": {start(), &history.Granted{Scheduled: 1}},
 	} {
-		if _, bad := history.Check(numbered(events...)); len(bad) != 1 {
+		if _, bad := fold.Check(numbered(events...)); len(bad) != 1 {
 			t.Errorf("%s: %v", what, bad)
 		}
 	}
 }
 
-func TestDeclarationRoundTrips(t *testing.T) {
-	for _, d := range []history.Declared{
-		{}, {Group: "g"}, {Action: &history.Policy{Concurrency: 5}}, {Group: "g", GroupPolicy: &history.Policy{Rate: 3, RateWindow: 1000, Reject: true}},
-	} {
-		got, err := history.DecodeDeclared(d.Encode())
-		if err != nil || got.Group != d.Group || (got.Action == nil) != (d.Action == nil) || got.Action != nil && *got.Action != *d.Action ||
-			(got.GroupPolicy == nil) != (d.GroupPolicy == nil) || got.GroupPolicy != nil && *got.GroupPolicy != *d.GroupPolicy {
-			t.Errorf("%+v became %+v, %v", d, got, err)
-		}
-	}
-	if _, err := history.DecodeDeclared([]byte{0xc1}); err == nil {
-		t.Error("invalid bytes are accepted")
-	}
-}
-
 func TestCloneIsEqualAndIndependent(t *testing.T) {
-	s := fold(t, start(), limited(callerAt("k", false)), &history.TimerScheduled{FireAt: 9})
+	s := folded(t, start(), limited(callerAt("k", false)), &history.TimerScheduled{FireAt: 9})
 	c := s.Clone()
 	if !reflect.DeepEqual(s, c) {
 		t.Fatalf("%+v, of %+v", c, s)

@@ -1,4 +1,4 @@
-package history_test
+package fold_test
 
 import (
 	"errors"
@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/pawlrun/pawl/internal/fold"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -28,7 +29,7 @@ func done(id uint64) history.Event {
 }
 
 func TestCompleteHistoryHasNoViolation(t *testing.T) {
-	s, bad := history.Check(numbered(
+	s, bad := fold.Check(numbered(
 		start(), schedule(), schedule(), schedule(), &history.TimerScheduled{FireAt: 500}, &history.TimerScheduled{FireAt: 400},
 		done(2), &history.ActivityFailed{Scheduled: 3}, &history.ActivityCancelRequested{Scheduled: 4, Reason: cancel.LostSelect},
 		&history.TimerFired{Timer: 6}, &history.TimerCancelled{Timer: 5}, &history.EventReceived{Name: "e"},
@@ -52,7 +53,7 @@ func child() *history.ChildScheduled {
 func TestMessageIsPendingUntilAcked(t *testing.T) {
 	abandoned, detached := child(), child()
 	abandoned.Abandon, detached.Detached = true, true
-	s, bad := history.Check(numbered(
+	s, bad := fold.Check(numbered(
 		&history.Started{Name: "o", Parent: &history.Parent{Instance: "p"}}, child(), &history.EventSent{Instance: "q"}, detached,
 		child(), abandoned, &history.ChildCompleted{Scheduled: 2, Effect: "e"}, &history.ChildCancelRequested{Scheduled: 5},
 		&history.PatchMarked{Name: "m"},
@@ -84,7 +85,7 @@ func TestMessageIsPendingUntilAcked(t *testing.T) {
 }
 
 func TestContinueAsNewReportsNothingToParent(t *testing.T) {
-	s, bad := history.Check(numbered(&history.Started{Name: "o", Parent: &history.Parent{Instance: "p"}}, &history.ContinuedAsNew{}))
+	s, bad := fold.Check(numbered(&history.Started{Name: "o", Parent: &history.Parent{Instance: "p"}}, &history.ContinuedAsNew{}))
 	if len(bad) > 0 || s.End == nil || len(s.PendingMessages()) != 0 {
 		t.Fatal(bad, s.End, s.PendingMessages())
 	}
@@ -114,8 +115,8 @@ func TestEveryRuleHasItsViolation(t *testing.T) {
 		"cancelled timer":                  {numbered(start(), &history.TimerScheduled{}, &history.TimerFired{Timer: 2}, &history.TimerCancelled{Timer: 2}), 4, "cancels timer 2"},
 		"ends with outstanding activities": {numbered(start(), schedule(), &history.Completed{}), 3, "1 activities outstanding"},
 	} {
-		_, bad := history.Check(c.events)
-		var v *history.Violation
+		_, bad := fold.Check(c.events)
+		var v *fold.Violation
 		if len(bad) != 1 || !errors.As(bad[0], &v) || v.EventID != c.at || !strings.Contains(v.Rule, c.rule) {
 			t.Errorf("%s: %v", what, bad)
 		}
@@ -123,7 +124,7 @@ func TestEveryRuleHasItsViolation(t *testing.T) {
 }
 
 func TestRejectedEventChangesNothing(t *testing.T) {
-	s, bad := history.Check(numbered(start(), schedule(), &history.TimerScheduled{FireAt: 9}))
+	s, bad := fold.Check(numbered(start(), schedule(), &history.TimerScheduled{FireAt: 9}))
 	if len(bad) > 0 {
 		t.Fatal(bad)
 	}
@@ -140,13 +141,13 @@ func TestRejectedEventChangesNothing(t *testing.T) {
 func TestNowIsMonotonic(t *testing.T) {
 	events := numbered(start(), &history.EventReceived{}, &history.EventReceived{})
 	events[1].Meta().At, events[2].Meta().At = 5000, 20
-	if s, _ := history.Check(events); s.Now != 5000 {
+	if s, _ := fold.Check(events); s.Now != 5000 {
 		t.Fatalf("now %d", s.Now)
 	}
 }
 
 func TestNextTimerIsEarliestThenFirstSet(t *testing.T) {
-	s := &history.State{}
+	s := &fold.State{}
 	if _, ok := s.NextTimer(); ok {
 		t.Fatal("a timer in an empty history")
 	}
@@ -173,7 +174,7 @@ func TestNextTimerIsEarliestThenFirstSet(t *testing.T) {
 
 func TestOutstandingIsScheduledMinusSettled(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s, open, timers := &history.State{}, map[uint64]bool{}, map[uint64]int64{}
+		s, open, timers := &fold.State{}, map[uint64]bool{}, map[uint64]int64{}
 		pick := func(m []uint64) uint64 { return rapid.SampledFrom(m).Draw(t, "id") }
 		keys := func() (a, b []uint64) {
 			for id := range uint64(200) {

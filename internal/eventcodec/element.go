@@ -1,10 +1,12 @@
-package history
+package eventcodec
 
 import (
 	"bytes"
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/pawlrun/pawl/pkg/history"
 )
 
 // Element is one unread input in the inbox of an instance:
@@ -58,7 +60,7 @@ func ParseElement(b []byte) (Element, error) {
 }
 
 // Event decodes the body. The event has the time of the element and id 0: its id is assigned when it is added to a history.
-func (e Element) Event() (Event, error) {
+func (e Element) Event() (history.Event, error) {
 	ev, err := Decode(0, e.Body)
 	if err != nil {
 		return nil, fmt.Errorf("inbox element %.60s: %w", unsealed(e.ID), err)
