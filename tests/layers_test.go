@@ -24,13 +24,13 @@ func floor(pkg string) int {
 		return -2
 	case "internal/outage", "pkg/cancel":
 		return -1
-	case "pkg/history", "internal/schedule", "internal/redisx", "internal/failpoint", "internal/redact", "internal/wire", "internal/payload":
+	case "pkg/history", "pkg/lease", "internal/schedule", "internal/redisx", "internal/failpoint", "internal/redact", "internal/wire", "internal/payload":
 		return 0
 	case "internal/attribute", "internal/effectid", "internal/eventcodec", "internal/fold":
 		return 1
 	case "internal/imported", "internal/limit", "internal/message", "internal/propagate", "internal/record", "pawlcodec":
 		return 2
-	case "internal/store", "pkg/lease", "internal/limiter", "internal/transport", "internal/replay", "internal/partition", "internal/tracing", "internal/memlimit", "internal/show":
+	case "internal/store", "internal/leases", "internal/limiter", "internal/transport", "internal/replay", "internal/partition", "internal/tracing", "internal/memlimit", "internal/show":
 		return 3
 	case "internal/author", "internal/promx", "internal/request", "pkg/queue":
 		return 4

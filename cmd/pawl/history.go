@@ -12,6 +12,7 @@ import (
 	"github.com/pawlrun/pawl/internal/term"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/lease"
 )
 
 type historyCmd struct {
@@ -120,7 +121,7 @@ func eventTable(w io.Writer, entries []client.Entry) error {
 }
 
 // summary describes a history event on one line, including the end of a cancelled activity.
-func summary(e history.Event, r *client.Report) string {
+func summary(e history.Event, r *lease.Report) string {
 	text := diagnose.Short(show.Summary(e), maxCell)
 	if r == nil {
 		return text

@@ -12,6 +12,7 @@ import (
 	"github.com/pawlrun/pawl/internal/api"
 	"github.com/pawlrun/pawl/internal/diagnose"
 	"github.com/pawlrun/pawl/pkg/client"
+	"github.com/pawlrun/pawl/pkg/lease"
 )
 
 func TestAbandonedActivityIsInItsHistoryAndInTheListOfWorkers(t *testing.T) {
@@ -95,15 +96,15 @@ func TestProblemsOfAWorkerAreListedBelowTheTable(t *testing.T) {
 }
 
 func TestOutcomeOfACancelledActivityIsOneLine(t *testing.T) {
-	for want, r := range map[string]client.Report{
-		"stopped after 12ms on w-1":        {How: client.HowStopped, After: 12 * time.Millisecond, Worker: "w-1"},
-		"stopped at once on w-1":           {How: client.HowStopped, Worker: "w-1"},
-		"finished first on w-1":            {How: client.HowFinishedFirst, Worker: "w-1"},
-		"finished first":                   {How: client.HowFinishedFirst},
-		"finished before it was notified":  {How: client.HowFinishedLate},
-		"never started":                    {How: client.HowNeverStarted, Worker: "w-1"},
-		"abandoned after 10s on w-2":       {How: client.HowAbandoned, After: 10 * time.Second, Worker: "w-2"},
-		"evaporated on w-9 of a newer day": {How: "evaporated", Worker: "w-9 of a newer day"},
+	for want, r := range map[string]lease.Report{
+		"stopped after 12ms on w-1":        {Ending: lease.Stopped, After: 12 * time.Millisecond, Worker: "w-1"},
+		"stopped at once on w-1":           {Ending: lease.Stopped, Worker: "w-1"},
+		"finished first on w-1":            {Ending: lease.FinishedFirst, Worker: "w-1"},
+		"finished first":                   {Ending: lease.FinishedFirst},
+		"finished before it was notified":  {Ending: lease.FinishedLate},
+		"never started":                    {Ending: lease.NeverStarted, Worker: "w-1"},
+		"abandoned after 10s on w-2":       {Ending: lease.Abandoned, After: 10 * time.Second, Worker: "w-2"},
+		"evaporated on w-9 of a newer day": {Ending: "evaporated", Worker: "w-9 of a newer day"},
 	} {
 		if got := diagnose.CancelOutcome(r); got != want {
 			t.Errorf("got %q, want %q", got, want)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawlrun/pawl/examples"
 	"github.com/pawlrun/pawl/internal/eventcodec"
+	"github.com/pawlrun/pawl/internal/leases"
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/partition"
 	"github.com/pawlrun/pawl/internal/process"
@@ -21,7 +22,6 @@ import (
 	"github.com/pawlrun/pawl/internal/store"
 	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/lease"
 )
 
 // floorInstances is the default number of chains.
@@ -228,7 +228,7 @@ func (c *memberProgram) floorWorker(ctx context.Context) (err error) {
 	defer conn.Close()
 	run := redisx.NewRunner(rdb)
 	defer run.Close()
-	w := &floorTasks{conn: conn, leases: lease.New(run, redisx.NewSpace(c.Namespace.Namespace)), wake: make(chan struct{}, 1), pending: make(map[int][]message.Doorbell)}
+	w := &floorTasks{conn: conn, leases: leases.New(run, redisx.NewSpace(c.Namespace.Namespace)), wake: make(chan struct{}, 1), pending: make(map[int][]message.Doorbell)}
 	if w.puller, err = conn.Pull(ctx, floorQueue); err != nil {
 		return err
 	}
@@ -248,7 +248,7 @@ func (c *memberProgram) floorWorker(ctx context.Context) (err error) {
 
 type floorTasks struct {
 	conn   *transport.Conn
-	leases *lease.Leases
+	leases *leases.Scripts
 	puller *transport.Puller
 	claims int
 	wake   chan struct{}
@@ -260,15 +260,15 @@ type floorTasks struct {
 func (w *floorTasks) take(d *transport.Delivery) {
 	w.claims++
 	t := d.Task
-	claim := lease.Claim{Token: "floor-" + strconv.Itoa(w.claims), Ref: lease.Ref{
+	claim := leases.Claim{Token: "floor-" + strconv.Itoa(w.claims), Ref: leases.Ref{
 		Part: w.conn.PartitionOf(t.Instance), Instance: t.Instance, Execution: t.Execution, Activity: t.Activity, Effect: t.Effect,
 	}}
-	w.leases.Claim(lease.ClaimRequest{Claim: claim, Worker: floorQueue, TTL: 30 * time.Second, MaxClaims: 10}, func(lease.ClaimReply, error) {
+	w.leases.Claim(leases.ClaimRequest{Claim: claim, Worker: floorQueue, TTL: 30 * time.Second, MaxClaims: 10}, func(leases.ClaimReply, error) {
 		d.Ack()
 		body, _ := eventcodec.Encode(&history.ActivityCompleted{Scheduled: t.Activity, Result: t.Payload, Worker: floorQueue, Claims: 1})
-		w.leases.Ack(lease.Completion{Claim: claim, Body: body}, func(a lease.Acked, err error) {
+		w.leases.Ack(leases.Completion{Claim: claim, Body: body}, func(a leases.Acked, err error) {
 			w.puller.Request(1)
-			if err != nil || a.Outcome != lease.OK {
+			if err != nil || a.Outcome != leases.OK {
 				return
 			}
 			w.mu.Lock()

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/internal/text"
-	"github.com/pawlrun/pawl/pkg/client"
+	"github.com/pawlrun/pawl/pkg/lease"
 )
 
 // MaxText is the maximum number of bytes of a long text.
@@ -88,26 +88,26 @@ func ActionAndKey(action, key string) string {
 }
 
 // CancelOutcome describes how a cancelled activity ended.
-func CancelOutcome(r client.Report) string {
+func CancelOutcome(r lease.Report) string {
 	on := ""
 	if r.Worker != "" {
 		on = " on " + r.Worker
 	}
-	switch r.How {
-	case client.HowStopped:
+	switch r.Ending {
+	case lease.Stopped:
 		if r.After < time.Millisecond {
 			return "stopped at once" + on
 		}
 		return "stopped after " + Duration(r.After) + on
-	case client.HowFinishedFirst:
+	case lease.FinishedFirst:
 		return "finished first" + on
-	case client.HowFinishedLate:
+	case lease.FinishedLate:
 		return "finished before it was notified" + on
-	case client.HowNeverStarted:
+	case lease.NeverStarted:
 		return "never started"
-	case client.HowAbandoned:
+	case lease.Abandoned:
 		return "abandoned after " + Duration(r.After) + on
 	default: // reported by a newer worker
-		return string(r.How) + on
+		return string(r.Ending) + on
 	}
 }

@@ -15,7 +15,7 @@ import (
 //
 // The process that pushes the element sets the id: ingest derives it from the stream position of the message, a worker from effect
 // id and token. A commit lists the ids that it pops. The time is that of the input (Unix ms, decimal digits): the time of the
-// message, or the clock of Redis in the ack script. The body is the input as Encode wrote it. The script ack.lua of pkg/lease
+// message, or the clock of Redis in the ack script. The body is the input as Encode wrote it. The script ack.lua of internal/leases
 // builds elements in the same format.
 type Element struct {
 	ID   string // never empty, no newline

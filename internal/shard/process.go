@@ -14,6 +14,7 @@ import (
 	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/core"
 	"github.com/pawlrun/pawl/internal/effectid"
+	"github.com/pawlrun/pawl/internal/leases"
 	"github.com/pawlrun/pawl/internal/limiter"
 	"github.com/pawlrun/pawl/internal/outage"
 	"github.com/pawlrun/pawl/internal/partition"
@@ -25,7 +26,6 @@ import (
 	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pawlcodec"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/lease"
 )
 
 // Config configures the shards of a process. No field has a default.
@@ -81,7 +81,7 @@ type Process struct {
 type backends struct {
 	store  *store.Store
 	limits *limiter.Limiter
-	leases *lease.Leases // writes reports only; the owner's scripts create and delete leases
+	leases *leases.Scripts // writes reports only; the owner's scripts create and delete leases
 	conn   *transport.Conn
 	caller *pool.Caller // sends turns and queries to members that have the code which this process lacks
 }
@@ -104,7 +104,7 @@ type caches struct {
 func New(cfg Config, conn *transport.Conn, run *redisx.Runner, space redisx.Space) *Process {
 	s := &Process{
 		cfg: cfg, outage: cfg.Outage, log: cfg.Outage.Logger(), met: cfg.Metrics, trace: newTrace(cfg.Trace), spans: newSpans(cfg.Tracer, cfg.Metrics),
-		backends: backends{store: store.New(run, space), limits: limiter.New(run, space, conn.PartitionOf), leases: lease.New(run, space), conn: conn},
+		backends: backends{store: store.New(run, space), limits: limiter.New(run, space, conn.PartitionOf), leases: leases.New(run, space), conn: conn},
 		caches:   caches{replicas: make(chan struct{}, maxReplicas), queueAges: newQueueAges(conn), fleet: newFleet(conn, cfg.ReconcileInterval)},
 		shards:   newShards(), large: make(chan struct{}, largeTurns), turners: newTurners(cfg.TurnLimit),
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawlrun/pawl/internal/core"
 	"github.com/pawlrun/pawl/internal/failpoint"
+	"github.com/pawlrun/pawl/internal/leases"
 	"github.com/pawlrun/pawl/internal/limit"
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/outage"
@@ -219,11 +220,11 @@ func (s *shell) declineFor(r *record.Reconciliation) {
 
 // report writes that cancelled activities had completed before. It is best effort: a lost report is only missing from the history page.
 func (s *shell) report(id string, r *core.LateReports) {
-	late := make([]lease.Reported, min(len(r.Reports), lease.MaxReports))
+	late := make([]leases.Reported, min(len(r.Reports), leases.MaxReports))
 	for i, l := range r.Reports[:len(late)] {
-		late[i] = lease.Reported{Activity: l.Activity, Report: lease.Report{Ending: lease.FinishedFirst, Worker: l.Worker, At: l.At}}
+		late[i] = leases.Reported{Activity: l.Activity, Report: lease.Report{Ending: lease.FinishedFirst, Worker: l.Worker, At: time.UnixMilli(l.At)}}
 	}
-	ref := lease.Ref{Part: s.st.Part, Instance: id, Execution: r.Execution}
+	ref := leases.Ref{Part: s.st.Part, Instance: id, Execution: r.Execution}
 	s.process.leases.Report(ref, late, func(err error) {
 		if err != nil {
 			s.log.Debug("reports of cancelled activities not written", "instance", id, "activities", len(late), "error", err)

@@ -10,12 +10,12 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/pawlrun/pawl/internal/leases"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/internal/store"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/lease"
 )
 
 // BenchmarkScripts reports the processor time that Redis spends in each script of an activity, alone and with other calls pending,
@@ -28,7 +28,7 @@ func BenchmarkScripts(b *testing.B) {
 			defer run.Close()
 			space := redisx.NewSpace(redistest.Namespace())
 			s := &scripts{
-				B: b, rdb: rdb, pending: pending, best: map[string]float64{}, st: store.New(run, space), leases: lease.New(run, space),
+				B: b, rdb: rdb, pending: pending, best: map[string]float64{}, st: store.New(run, space), leases: leases.New(run, space),
 				own: store.Tenure{Part: part, Token: token},
 			}
 			until := strconv.FormatInt(time.Now().Add(time.Hour).UnixMilli(), 10)
@@ -49,7 +49,7 @@ type scripts struct {
 	*testing.B
 	rdb     redis.UniversalClient
 	st      *store.Store
-	leases  *lease.Leases
+	leases  *leases.Scripts
 	own     store.Tenure
 	pending int
 	round   int
@@ -60,13 +60,13 @@ type scripts struct {
 func (s *scripts) activity() {
 	s.round++
 	id := func(i int) string { return fmt.Sprintf("chain-GqDlXG-%d-%d", s.round, i) }
-	claim := func(i int) lease.Claim {
-		return lease.Claim{Token: "token-" + id(i), Ref: lease.Ref{Part: part, Instance: id(i), Execution: 1, Activity: 2, Effect: "e2"}}
+	claim := func(i int) leases.Claim {
+		return leases.Claim{Token: "token-" + id(i), Ref: leases.Ref{Part: part, Instance: id(i), Execution: 1, Activity: 2, Effect: "e2"}}
 	}
 	begin := func(prefix, attributes string) func(int, func(error)) {
 		return func(i int, done func(error)) {
 			c := &record.Commit{
-				Instance: prefix + id(i), Execution: 1, NewHead: "h1", Events: [][]byte{make([]byte, 80), make([]byte, 120)}, Create: leases(2),
+				Instance: prefix + id(i), Execution: 1, NewHead: "h1", Events: [][]byte{make([]byte, 80), make([]byte, 120)}, Create: leasesOf(2),
 				Record: &record.Record{Name: "chain", Version: "1", Origin: at(1), Execution: 1, Status: record.Running, Created: 5, Attributes: attributes},
 				Wakeup: time.Now().UnixMilli(), MaxUnread: 256,
 			}
@@ -77,11 +77,11 @@ func (s *scripts) activity() {
 	s.measure("first-commit", begin("", ""))
 	s.measure("first-commit-attributes", begin("two-", fmt.Sprintf(`{"items":%d,"tenant":"t-%d"}`, s.round, s.round%100)))
 	s.measure("claim", func(i int, done func(error)) {
-		s.leases.Claim(lease.ClaimRequest{Claim: claim(i), Worker: "worker-1", TTL: time.Minute, MaxClaims: 10}, func(_ lease.ClaimReply, err error) { done(err) })
+		s.leases.Claim(leases.ClaimRequest{Claim: claim(i), Worker: "worker-1", TTL: time.Minute, MaxClaims: 10}, func(_ leases.ClaimReply, err error) { done(err) })
 	})
 	popped := make([]string, s.pending)
 	s.measure("ack", func(i int, done func(error)) {
-		s.leases.Ack(lease.Completion{Claim: claim(i), Body: make([]byte, 60)}, func(a lease.Acked, err error) {
+		s.leases.Ack(leases.Completion{Claim: claim(i), Body: make([]byte, 60)}, func(a leases.Acked, err error) {
 			popped[i] = a.Element.ID
 			done(err)
 		})

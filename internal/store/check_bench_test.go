@@ -36,7 +36,7 @@ func BenchmarkCheck(b *testing.B) {
 		events := []history.Event{&history.Started{Name: "n", Origin: at(1), Execution: 1}, &history.ActivityScheduled{Name: "reserve", Effect: "e2"}}
 		switch i % 3 {
 		case 0:
-			c.Create = leases(2)
+			c.Create = leasesOf(2)
 		case 1:
 			events = append(events, &history.ActivityCompleted{Scheduled: 2}, &history.TimerScheduled{FireAt: time.Now().Add(time.Hour).UnixMilli()})
 		case 2:

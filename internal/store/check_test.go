@@ -161,7 +161,7 @@ func TestCheckFindsBrokenInvariants(t *testing.T) {
 			b.consistentInstance()
 			_, err := b.commit(record.Commit{
 				Instance: "a", Execution: 2, Head: "h1", NewHead: "h2", From: record.Running, Pop: []string{"!c2.0"},
-				Events: encoded(b, started(2), &history.ActivityScheduled{Name: "act", Effect: "e2"}), Create: leases(2),
+				Events: encoded(b, started(2), &history.ActivityScheduled{Name: "act", Effect: "e2"}), Create: leasesOf(2),
 				Record: &record.Record{Published: record.Watermark{Execution: 1, Event: 2}}, Wakeup: b.now() + 10_000,
 			})
 			b.must(err)

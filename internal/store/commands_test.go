@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/leases"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/redisx"
-	"github.com/pawlrun/pawl/pkg/lease"
 )
 
 // Each command of a script takes about a microsecond of the single thread of Redis. An instance with one activity executes these.
@@ -19,8 +19,8 @@ func TestCommandsOfTheScriptsOfAnActivity(t *testing.T) {
 	run := redisx.NewRunner(rdb)
 	t.Cleanup(run.Close)
 	b := newHarness(t, rdb, run)
-	leased, popped, wakeup := lease.New(run, b.space), "", b.now()+10_000
-	claimed := lease.Claim{Token: "token", Ref: lease.Ref{Part: part, Instance: "a", Execution: 1, Activity: 2, Effect: "e2"}}
+	leased, popped, wakeup := leases.New(run, b.space), "", b.now()+10_000
+	claimed := leases.Claim{Token: "token", Ref: leases.Ref{Part: part, Instance: "a", Execution: 1, Activity: 2, Effect: "e2"}}
 	for _, step := range []struct {
 		name string
 		do   func()
@@ -32,7 +32,7 @@ func TestCommandsOfTheScriptsOfAnActivity(t *testing.T) {
 		}, "exists 1, hmget 2, hset 1, llen 1, lpush 1, pexpire 1, time 1, zadd 2, zcard 1"},
 		{"the commit of the start", func() {
 			_, err := b.commit(record.Commit{
-				Instance: "a", Execution: 1, NewHead: "h1", Pop: []string{"!m"}, Events: [][]byte{[]byte("started"), []byte("scheduled")}, Create: leases(2), MaxUnread: 1,
+				Instance: "a", Execution: 1, NewHead: "h1", Pop: []string{"!m"}, Events: [][]byte{[]byte("started"), []byte("scheduled")}, Create: leasesOf(2), MaxUnread: 1,
 				Record: &record.Record{Name: "n", Origin: at(1), Execution: 1, Status: record.Running, Created: 5}, Wakeup: wakeup,
 			})
 			b.must(err)
@@ -42,14 +42,14 @@ func TestCommandsOfTheScriptsOfAnActivity(t *testing.T) {
 			b.must(err)
 		}, "hmget 1, time 1, zrange 2"},
 		{"the claim", func() {
-			_, err := redistest.Answer(func(done func(lease.ClaimReply, error)) {
-				leased.Claim(lease.ClaimRequest{Claim: claimed, Worker: "worker-1", TTL: time.Minute, MaxClaims: 10}, done)
+			_, err := redistest.Answer(func(done func(leases.ClaimReply, error)) {
+				leased.Claim(leases.ClaimRequest{Claim: claimed, Worker: "worker-1", TTL: time.Minute, MaxClaims: 10}, done)
 			})
 			b.must(err)
 		}, "hmget 1, hset 1, time 1"},
 		{"the ack", func() {
-			a, err := redistest.Answer(func(done func(lease.Acked, error)) {
-				leased.Ack(lease.Completion{Claim: claimed, Body: []byte("done")}, done)
+			a, err := redistest.Answer(func(done func(leases.Acked, error)) {
+				leased.Ack(leases.Completion{Claim: claimed, Body: []byte("done")}, done)
 			})
 			b.must(err)
 			popped = a.Element.ID

@@ -25,7 +25,7 @@ func TestCommitWritesAllOrNothing(t *testing.T) {
 			_, err := b.ingest(0, 2, message("a", "s1", record.StartMessage), message("a", "e2", ""))
 			b.must(err)
 			got, err := b.commit(record.Commit{
-				Instance: "a", NewHead: "h1", Pop: []string{"!s1"}, Events: [][]byte{[]byte("one"), []byte("two\n")}, Create: leases(2),
+				Instance: "a", NewHead: "h1", Pop: []string{"!s1"}, Events: [][]byte{[]byte("one"), []byte("two\n")}, Create: leasesOf(2),
 				Record: &record.Record{Name: "n", Version: "v", Origin: at(1), Execution: 1, Status: record.Running, Created: 5}, Wakeup: b.now() + 10_000, MaxUnread: 10,
 			})
 			b.must(err)
@@ -56,7 +56,7 @@ func TestCommitWritesAllOrNothing(t *testing.T) {
 			before := b.dump()
 			turn := record.Commit{
 				Instance: "a", Head: "h1", NewHead: "h2", From: record.Running, Pop: []string{"e1"}, Events: [][]byte{[]byte("x")},
-				Create: leases(7), Delete: leases(1), Record: &record.Record{},
+				Create: leasesOf(7), Delete: leasesOf(1), Record: &record.Record{},
 			}
 			try := func(why string, want error, change func(c *record.Commit)) {
 				c := turn
@@ -84,7 +84,7 @@ func TestCommitWritesAllOrNothing(t *testing.T) {
 			b.must(err)
 			turn := record.Commit{
 				Instance: "a", Head: "h1", NewHead: "h2", From: record.Running, Pop: []string{"e1"}, Events: [][]byte{[]byte("x")},
-				Create: leases(7), Delete: leases(1), Record: &record.Record{}, MaxUnread: 10,
+				Create: leasesOf(7), Delete: leasesOf(1), Record: &record.Record{}, MaxUnread: 10,
 			}
 			_, err = b.commit(turn)
 			b.must(err)
@@ -105,7 +105,7 @@ func TestCommitWritesAllOrNothing(t *testing.T) {
 			b.claim("a", 2, 1, time.Second)
 			got, err := b.commit(record.Commit{
 				Instance: "a", Head: "h1", NewHead: "h2", From: record.Running, Events: [][]byte{[]byte("x")},
-				Create: leases(8, 9), Delete: leases(1, 2, 9), Record: &record.Record{},
+				Create: leasesOf(8, 9), Delete: leasesOf(1, 2, 9), Record: &record.Record{},
 			})
 			b.must(err)
 			if !maps.Equal(got.Workers, map[uint64]string{2: "w2"}) {
@@ -227,7 +227,7 @@ func TestTenThousandActivitiesTakeOneScript(t *testing.T) {
 			}
 			begin := time.Now()
 			_, err := b.commit(record.Commit{
-				Instance: "a", NewHead: "h1", Events: events, Create: leases(ids...),
+				Instance: "a", NewHead: "h1", Events: events, Create: leasesOf(ids...),
 				Record: &record.Record{Name: "n", Origin: at(1), Execution: 1, Status: record.Running},
 			})
 			b.must(err)
@@ -239,7 +239,7 @@ func TestTenThousandActivitiesTakeOneScript(t *testing.T) {
 			}
 			begin = time.Now()
 			got, err := b.commit(record.Commit{
-				Instance: "a", Head: "h1", NewHead: "h2", From: record.Running, Events: events, Delete: leases(ids...), Record: &record.Record{},
+				Instance: "a", Head: "h1", NewHead: "h2", From: record.Running, Events: events, Delete: leasesOf(ids...), Record: &record.Record{},
 			})
 			b.must(err)
 			b.Logf("scheduled in %v, cancelled in %v", scheduled, time.Since(begin))

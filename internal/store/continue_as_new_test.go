@@ -15,7 +15,7 @@ import (
 func next() record.Commit {
 	return record.Commit{
 		Instance: "a", Execution: 1, Head: "h1", NewHead: "h2", From: record.Running, Pop: []string{"e1"},
-		Events: [][]byte{[]byte("e1 taken"), []byte("continued")}, Delete: leases(1),
+		Events: [][]byte{[]byte("e1 taken"), []byte("continued")}, Delete: leasesOf(1),
 		Record:  &record.Record{Name: "n", Version: "v2", Origin: at(1), Execution: 2, Status: record.Running, Created: 5},
 		Prepend: [][]byte{element("!c2.0"), element("c2.1"), element("c2.2")}, MaxUnread: 10,
 	}
@@ -86,7 +86,7 @@ func TestContinueAsNewBeginsNextExecutionInOneCommit(t *testing.T) {
 			b.must(err)
 			_, err = b.commit(record.Commit{
 				Instance: "a", Execution: 2, Head: "h2", NewHead: "h3", From: record.Running, Pop: []string{"!c2.0", "c2.1"},
-				Events: [][]byte{[]byte("started")}, Create: leases(1), Record: &record.Record{}, Wakeup: b.now() + 10_000,
+				Events: [][]byte{[]byte("started")}, Create: leasesOf(1), Record: &record.Record{}, Wakeup: b.now() + 10_000,
 			})
 			b.must(err)
 			b.wantHistory(1, "[first e1 taken continued]")

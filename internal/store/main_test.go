@@ -186,13 +186,13 @@ func (b *harness) wantInbox(instance, ids string) {
 func (b *harness) started(instance, head string, activities ...uint64) {
 	b.Helper()
 	_, err := b.commit(record.Commit{
-		Instance: instance, NewHead: head, Events: [][]byte{[]byte("first")}, Create: leases(activities...),
+		Instance: instance, NewHead: head, Events: [][]byte{[]byte("first")}, Create: leasesOf(activities...),
 		Record: &record.Record{Name: "n", Origin: at(1), Execution: 1, Status: record.Running, Created: 5}, Wakeup: b.now() + 10_000,
 	})
 	b.must(err)
 }
 
-func leases(activities ...uint64) []record.Lease {
+func leasesOf(activities ...uint64) []record.Lease {
 	var out []record.Lease
 	for _, a := range activities {
 		out = append(out, record.Lease{Activity: a, Effect: fmt.Sprint("e", a)})

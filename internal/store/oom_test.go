@@ -32,7 +32,7 @@ func TestOutOfMemoryRunningWorkContinues(t *testing.T) {
 			if got, err := b.due(10); err != nil || len(got.Instances) != 1 {
 				b.Errorf("due: %+v, %v", got, err)
 			}
-			got, err := b.reconcile(record.Reconciliation{Instance: "a", Head: "h1", Leases: leases(1, 2), MaxClaims: 3, Wakeup: b.now() + 10_000, Stalled: "why"})
+			got, err := b.reconcile(record.Reconciliation{Instance: "a", Head: "h1", Leases: leasesOf(1, 2), MaxClaims: 3, Wakeup: b.now() + 10_000, Stalled: "why"})
 			if err != nil || got.Leases[0].Status != record.ClaimExpired {
 				b.Errorf("reconciliation: %+v, %v", got, err)
 			}
@@ -41,7 +41,7 @@ func TestOutOfMemoryRunningWorkContinues(t *testing.T) {
 			b.started("a", "h1", 1)
 			s.OutOfMemory(t)
 			_, err := b.commit(record.Commit{
-				Instance: "a", Head: "h1", NewHead: "h2", From: record.Running, Events: [][]byte{[]byte("second")}, Delete: leases(1),
+				Instance: "a", Head: "h1", NewHead: "h2", From: record.Running, Events: [][]byte{[]byte("second")}, Delete: leasesOf(1),
 				Record: &record.Record{Name: "n", Execution: 1, Status: record.Running},
 			})
 			b.must(err)
@@ -55,7 +55,7 @@ func TestOutOfMemoryRunningWorkContinues(t *testing.T) {
 			b.started("a", "h1")
 			s.OutOfMemory(t)
 			c := record.Commit{
-				Instance: "a", Head: "h1", NewHead: "h2", From: record.Running, Events: [][]byte{[]byte("second")}, Create: leases(2),
+				Instance: "a", Head: "h1", NewHead: "h2", From: record.Running, Events: [][]byte{[]byte("second")}, Create: leasesOf(2),
 				Record: &record.Record{Name: "n", Execution: 1, Status: record.Running},
 			}
 			_, err := b.commit(c)
@@ -72,7 +72,7 @@ func TestOutOfMemoryRunningWorkContinues(t *testing.T) {
 			b.must(rdb.RPush(b.ctx(), b.p.History("a", 2), "of a rewind that Redis has lost").Err())
 			s.OutOfMemory(t)
 			w := record.Rewind{
-				Instance: "a", Execution: 1, Keep: 1, Head: "h1", NewHead: "h2", From: record.Running, To: record.Running, Delete: leases(1),
+				Instance: "a", Execution: 1, Keep: 1, Head: "h1", NewHead: "h2", From: record.Running, To: record.Running, Delete: leasesOf(1),
 				Prepend: [][]byte{eventcodec.Element{ID: "!r2.0", At: 1, Body: []byte("again")}.Encode()},
 			}
 			rewind := func() error {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/leases"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/redisx"
@@ -15,11 +16,11 @@ import (
 )
 
 // workers returns the scripts of workers on the store of the harness.
-func (b *harness) workers() *lease.Leases {
+func (b *harness) workers() *leases.Scripts {
 	b.Helper()
 	run := redisx.NewRunner(b.rdb)
 	b.Cleanup(run.Close)
-	return lease.New(run, b.space)
+	return leases.New(run, b.space)
 }
 
 // unchanged checks that calls write nothing.
@@ -61,42 +62,44 @@ func TestPurgedInstanceStaysPurged(t *testing.T) {
 			b.wantGone(b.p.Seen("a"))
 		},
 		"a worker with an old lease writes nothing": func(b *harness) {
-			b.afterPurge(func(ref lease.Ref, ws *lease.Leases) {
-				claimed := lease.Claim{Ref: ref, Token: "tok"}
-				acked, err := redistest.Answer(func(done func(lease.Acked, error)) { ws.Ack(lease.Completion{Claim: claimed, Body: []byte("x")}, done) })
-				b.must(err)
-				out, err := redistest.Answer(func(done func(lease.Outcome, error)) {
-					ws.Release(lease.ReleaseRequest{Claim: claimed, Delay: time.Hour}, done)
+			b.afterPurge(func(ref leases.Ref, ws *leases.Scripts) {
+				claimed := leases.Claim{Ref: ref, Token: "tok"}
+				acked, err := redistest.Answer(func(done func(leases.Acked, error)) {
+					ws.Ack(leases.Completion{Claim: claimed, Body: []byte("x")}, done)
 				})
 				b.must(err)
-				renewed, err := redistest.Answer(func(done func([]lease.Outcome, error)) { ws.Renew(part, []lease.Claim{claimed}, time.Minute, done) })
+				out, err := redistest.Answer(func(done func(leases.Outcome, error)) {
+					ws.Release(leases.ReleaseRequest{Claim: claimed, Delay: time.Hour}, done)
+				})
 				b.must(err)
-				request := lease.ClaimRequest{Claim: claimed, Worker: "w", TTL: time.Minute, MaxClaims: 3}
-				claim, err := redistest.Answer(func(done func(lease.ClaimReply, error)) { ws.Claim(request, done) })
+				renewed, err := redistest.Answer(func(done func([]leases.Outcome, error)) { ws.Renew(part, []leases.Claim{claimed}, time.Minute, done) })
 				b.must(err)
-				if acked.Outcome != lease.Gone || out != lease.Gone || renewed[0] != lease.Gone || claim.Outcome != lease.Gone {
+				request := leases.ClaimRequest{Claim: claimed, Worker: "w", TTL: time.Minute, MaxClaims: 3}
+				claim, err := redistest.Answer(func(done func(leases.ClaimReply, error)) { ws.Claim(request, done) })
+				b.must(err)
+				if acked.Outcome != leases.Gone || out != leases.Gone || renewed[0] != leases.Gone || claim.Outcome != leases.Gone {
 					b.Errorf("ack %v, release %v, renew %v, claim %v", acked.Outcome, out, renewed[0], claim.Outcome)
 				}
 			})
 		},
 		"a report about a cancelled activity is not written": func(b *harness) {
-			b.afterPurge(func(ref lease.Ref, ws *lease.Leases) {
+			b.afterPurge(func(ref leases.Ref, ws *leases.Scripts) {
 				for execution := uint64(1); execution <= 3; execution++ {
 					ref.Execution = execution
 					_, err := redistest.Answer(func(done func(any, error)) {
-						ws.Report(ref, []lease.Reported{{Activity: 2, Report: lease.Report{Ending: lease.Stopped}}}, func(err error) { done(nil, err) })
+						ws.Report(ref, []leases.Reported{{Activity: 2, Report: lease.Report{Ending: lease.Stopped}}}, func(err error) { done(nil, err) })
 					})
 					b.must(err)
 				}
 			})
 		},
 		"an outstanding reconciliation or commit is rejected": func(b *harness) {
-			b.afterPurge(func(lease.Ref, *lease.Leases) {
+			b.afterPurge(func(leases.Ref, *leases.Scripts) {
 				for _, head := range []string{"h1", "h3"} {
-					if _, err := b.reconcile(record.Reconciliation{Instance: "a", Head: head, MaxClaims: 3, Wakeup: b.now() + 1000, Stalled: "why", Leases: leases(2)}); !errors.Is(err, record.ErrConflict) {
+					if _, err := b.reconcile(record.Reconciliation{Instance: "a", Head: head, MaxClaims: 3, Wakeup: b.now() + 1000, Stalled: "why", Leases: leasesOf(2)}); !errors.Is(err, record.ErrConflict) {
 						b.Errorf("reconciliation: %v", err)
 					}
-					c := record.Commit{Instance: "a", Execution: 2, Head: head, NewHead: "h9", From: record.Running, Create: leases(7), Record: &record.Record{}}
+					c := record.Commit{Instance: "a", Execution: 2, Head: head, NewHead: "h9", From: record.Running, Create: leasesOf(7), Record: &record.Record{}}
 					if _, err := b.commit(c); !errors.Is(err, record.ErrConflict) {
 						b.Errorf("commit: %v", err)
 					}
@@ -104,7 +107,7 @@ func TestPurgedInstanceStaysPurged(t *testing.T) {
 			})
 		},
 		"its first turn is rejected, and a reconciliation of early inputs writes nothing": func(b *harness) {
-			b.afterPurge(func(lease.Ref, *lease.Leases) {
+			b.afterPurge(func(leases.Ref, *leases.Scripts) {
 				first := record.Commit{
 					Instance: "a", NewHead: "h1", Pop: []string{"!s1"}, Events: encoded(b, started(1)),
 					Record: &record.Record{Name: "n", Origin: at(1), Execution: 1, Status: record.Running},
@@ -122,12 +125,12 @@ func TestPurgedInstanceStaysPurged(t *testing.T) {
 }
 
 // afterPurge purges an instance and checks that late calls write nothing.
-func (b *harness) afterPurge(calls func(ref lease.Ref, ws *lease.Leases)) {
+func (b *harness) afterPurge(calls func(ref leases.Ref, ws *leases.Scripts)) {
 	b.Helper()
 	b.endedInstance()
 	b.must(b.purge(purgeOfA()))
 	b.unchanged("late calls", func() {
-		calls(lease.Ref{Part: part, Instance: "a", Execution: 2, Activity: 2, Effect: "e2"}, b.workers())
+		calls(leases.Ref{Part: part, Instance: "a", Execution: 2, Activity: 2, Effect: "e2"}, b.workers())
 	})
 }
 

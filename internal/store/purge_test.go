@@ -66,7 +66,7 @@ func (b *harness) endedInstance(later ...record.Message) {
 	b.Helper()
 	b.consistentInstance()
 	_, err := b.commit(record.Commit{
-		Instance: "a", Execution: 2, Head: "h1", NewHead: "h3", From: record.Running, Pop: []string{"!c2.0"}, Create: leases(2), Delete: leases(2),
+		Instance: "a", Execution: 2, Head: "h1", NewHead: "h3", From: record.Running, Pop: []string{"!c2.0"}, Create: leasesOf(2), Delete: leasesOf(2),
 		Events: encoded(b, started(2), &history.Completed{}),
 		Record: &record.Record{
 			Status: record.Completed, Ended: 5, End: encoded(b, &history.Completed{})[0],

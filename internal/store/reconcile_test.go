@@ -19,7 +19,7 @@ func TestReconcileRepairsLeases(t *testing.T) {
 			b.claim("a", 3, 2, -time.Millisecond)
 			b.claim("a", 4, 3, -time.Millisecond)
 			b.must(b.rdb.HSet(b.ctx(), b.p.Lease("a", 1, 5), "n", 3).Err()) // claims exhausted, and released
-			got, err := b.reconcile(record.Reconciliation{Instance: "a", Head: "h1", Leases: leases(1, 2, 3, 4, 5), MaxClaims: 3, Wakeup: b.now() + 10_000})
+			got, err := b.reconcile(record.Reconciliation{Instance: "a", Head: "h1", Leases: leasesOf(1, 2, 3, 4, 5), MaxClaims: 3, Wakeup: b.now() + 10_000})
 			b.must(err)
 			var states string
 			for _, l := range got.Leases {
@@ -36,7 +36,7 @@ func TestReconcileRepairsLeases(t *testing.T) {
 		"a claim that expires too late, after a step back of the clock, has expired": func(b *harness) {
 			b.started("a", "h1", 1)
 			b.must(b.rdb.HSet(b.ctx(), b.p.Lease("a", 1, 1), "t", "tok", "w", "w", "u", b.now()+3_600_000, "d", 10_000, "n", 1).Err())
-			got, err := b.reconcile(record.Reconciliation{Instance: "a", Head: "h1", Leases: leases(1), MaxClaims: 3, Wakeup: b.now() + 10_000})
+			got, err := b.reconcile(record.Reconciliation{Instance: "a", Head: "h1", Leases: leasesOf(1), MaxClaims: 3, Wakeup: b.now() + 10_000})
 			b.must(err)
 			if got.Leases[0].Status != record.ClaimExpired {
 				b.Errorf("%+v", got)
@@ -46,7 +46,7 @@ func TestReconcileRepairsLeases(t *testing.T) {
 			b.started("a", "h1", 1)
 			b.must(b.rdb.HSet(b.ctx(), b.p.Lease("a", 1, 1), "e", "of a lost turn", "t", "tok").Err())
 			b.must(b.rdb.RPush(b.ctx(), b.p.Inbox("a"), element("x")).Err())
-			l := record.Reconciliation{Instance: "a", Head: "h1", Leases: leases(1), MaxClaims: 3, Wakeup: b.now() + 10_000}
+			l := record.Reconciliation{Instance: "a", Head: "h1", Leases: leasesOf(1), MaxClaims: 3, Wakeup: b.now() + 10_000}
 			got, err := b.reconcile(l)
 			b.must(err)
 			if got.Leases[0].Status != record.LeaseMissing || got.Unread != 1 {
@@ -67,11 +67,11 @@ func TestReconcileRepairsLeases(t *testing.T) {
 			b.started("a", "h1", 1)
 			b.claim("a", 1, 1, -time.Millisecond)
 			before := b.dump()
-			if _, err := b.reconcile(record.Reconciliation{Instance: "a", Head: "h0", Leases: leases(1), MaxClaims: 3, Stalled: "why"}); !errors.Is(err, record.ErrConflict) {
+			if _, err := b.reconcile(record.Reconciliation{Instance: "a", Head: "h0", Leases: leasesOf(1), MaxClaims: 3, Stalled: "why"}); !errors.Is(err, record.ErrConflict) {
 				b.Error(err)
 			}
 			b.owner("another", time.Minute)
-			if _, err := b.reconcile(record.Reconciliation{Instance: "a", Head: "h1", Leases: leases(1), MaxClaims: 3, Stalled: "why"}); !errors.Is(err, record.ErrFenced) {
+			if _, err := b.reconcile(record.Reconciliation{Instance: "a", Head: "h1", Leases: leasesOf(1), MaxClaims: 3, Stalled: "why"}); !errors.Is(err, record.ErrFenced) {
 				b.Error(err)
 			}
 			if after := b.dump(); fmt.Sprint(before) != fmt.Sprint(after) {

@@ -2,16 +2,16 @@ package client
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"iter"
-	"math"
 	"reflect"
 	"time"
 
 	"github.com/pawlrun/pawl/internal/eventcodec"
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/lease"
 )
 
 // Entry is one event of a history.
@@ -22,48 +22,7 @@ type Entry struct {
 	At        time.Time     // time of the turn, UTC
 	Event     history.Event // pointer to a value of that type; payloads that can be decoded are decoded
 	Raw       []byte        // encoded event, as stored
-	Report    *Report       // of an ActivityCancelRequested; nil: there is no report, or not yet
-}
-
-// How is the way in which a cancelled activity ended.
-type How string
-
-// The ways in which a cancelled activity ends.
-const (
-	HowStopped       How = "stopped"        // it returned Report.After after the end of its context
-	HowFinishedFirst How = "finished-first" // its result was accepted before the turn that cancelled it, which did not include it, and was dropped
-	HowFinishedLate  How = "finished-late"  // it returned before its worker was notified of the cancellation
-	HowNeverStarted  How = "never-started"  // it was cancelled before a worker started it
-	HowAbandoned     How = "abandoned"      // it did not return within its grace period, Report.After
-)
-
-// Report describes how a cancelled activity ended, as recorded by its worker or by the owner of the instance. It is stored next to the
-// history, after the cancellation. No decision depends on it, and it may be missing. A newer worker may record a How that is not listed
-// here.
-type Report struct {
-	How    How
-	After  time.Duration // time since the end of the activity's context
-	Worker string        // empty: no worker had claimed it
-	At     time.Time     // by the clock of the process that recorded it, UTC; zero: not recorded
-}
-
-// readReport parses a report. It returns nil for an invalid text, because any worker may write reports.
-func readReport(text string) *Report {
-	var r struct {
-		How     How    `json:"how"`
-		AfterMS int64  `json:"after_ms"`
-		Worker  string `json:"worker"`
-		At      int64  `json:"at"`
-	}
-	const longest = int64(math.MaxInt64 / time.Millisecond)
-	if err := json.Unmarshal([]byte(text), &r); err != nil || r.How == "" || r.AfterMS < 0 || r.AfterMS > longest {
-		return nil
-	}
-	report := &Report{How: r.How, After: time.Duration(r.AfterMS) * time.Millisecond, Worker: r.Worker}
-	if r.At != 0 {
-		report.At = time.UnixMilli(r.At).UTC()
-	}
-	return report
+	Report    *lease.Report // of an ActivityCancelRequested; nil: there is no report, or not yet
 }
 
 // History iterates over the events of an execution of an instance (0: the latest), in order, and reads them page by page. The last pair
@@ -104,9 +63,11 @@ func (c *Client) HistoryAfter(ctx context.Context, id string, execution, after u
 
 // entries yields the events of a page, and reports whether to continue.
 func (c *Client) entries(id string, after uint64, r *request.HistoryPage, open opener, yield func(Entry, error) bool) bool {
-	reports := make(map[uint64]*Report, len(r.Reports))
+	reports := make(map[uint64]*lease.Report, len(r.Reports))
 	for _, report := range r.Reports {
-		reports[report.Activity] = readReport(report.Text)
+		if r, ok := record.DecodeReport(report.Text); ok {
+			reports[report.Activity] = &r
+		}
 	}
 	for i, raw := range r.Events {
 		entry := Entry{Execution: r.Execution, Raw: raw}

@@ -13,6 +13,7 @@ import (
 	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/lease"
 )
 
 // begin starts an instance with the n-th input, and ends it unless runs is set.
@@ -187,7 +188,7 @@ func TestHistoryHasTheReportsOfCancelledActivities(t *testing.T) {
 		{Activity: 7, Text: `{"how":"stopped","after_ms":12,"worker":"w-1","at":1500}`}, {Activity: 8, Text: `{"how":"finished-first"}`}, {Activity: 9, Text: "nonsense"},
 	}
 	w.mu.Unlock()
-	var got []*Report
+	var got []*lease.Report
 	for e, err := range c.History(soon(t), "a", 0) {
 		ok(t, err)
 		got = append(got, e.Report)
@@ -195,7 +196,7 @@ func TestHistoryHasTheReportsOfCancelledActivities(t *testing.T) {
 	switch {
 	case len(got) != 4 || got[0] == nil || got[1] == nil || got[2] != nil || got[3] != nil:
 		t.Fatalf("%+v", got)
-	case *got[0] != Report{How: HowStopped, After: 12 * time.Millisecond, Worker: "w-1", At: time.UnixMilli(1500).UTC()}, *got[1] != Report{How: HowFinishedFirst}:
+	case *got[0] != lease.Report{Ending: lease.Stopped, After: 12 * time.Millisecond, Worker: "w-1", At: time.UnixMilli(1500).UTC()}, *got[1] != lease.Report{Ending: lease.FinishedFirst}:
 		t.Fatalf("%+v, %+v", got[0], got[1])
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/internal/failpoint"
+	"github.com/pawlrun/pawl/internal/leases"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pawlcodec"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -60,10 +61,12 @@ func (t *task) complete(e history.Event) {
 	t.w.leases.Ack(t.ack(), t.acked)
 }
 
-func (t *task) ack() lease.Completion { return lease.Completion{Claim: t.claim(), Body: t.completion} }
+func (t *task) ack() leases.Completion {
+	return leases.Completion{Claim: t.claim(), Body: t.completion}
+}
 
 // acked handles the reply to an ack. It runs on the Redis runner's goroutine and must not block.
-func (t *task) acked(a lease.Acked, err error) {
+func (t *task) acked(a leases.Acked, err error) {
 	t.w.health.redisReplied(err)
 	if err != nil {
 		go t.retryAck(err)
@@ -71,7 +74,7 @@ func (t *task) acked(a lease.Acked, err error) {
 	}
 	failpoint.Here("worker.acked")
 	switch a.Outcome {
-	case lease.OK:
+	case leases.OK:
 		t.w.acks.add(t.ack(), t.w.cfg.LeaseTTL)
 		if a.Inbox == 1 {
 			t.w.doorbells.add(t.ref, a)
@@ -81,10 +84,10 @@ func (t *task) acked(a lease.Acked, err error) {
 		} else {
 			t.end(t.count.completed)
 		}
-	case lease.Gone:
+	case leases.Gone:
 		t.report(lease.FinishedLate, 0)
 		t.end(t.count.cancelled)
-	case lease.Acquired, lease.Held, lease.Exhausted, lease.Stolen, lease.Expired:
+	case leases.Acquired, leases.Held, leases.Exhausted, leases.Stolen, leases.Expired:
 		t.end(t.count.lost)
 	}
 }
@@ -99,7 +102,7 @@ func (t *task) retryAck(err error) {
 			t.end(t.count.lost)
 			return
 		}
-		a, err := await(func(done func(lease.Acked, error)) { t.w.leases.Ack(t.ack(), done) })
+		a, err := await(func(done func(leases.Acked, error)) { t.w.leases.Ack(t.ack(), done) })
 		if err == nil {
 			t.acked(a, nil)
 			return
@@ -128,7 +131,7 @@ func (t *task) retryClaim(err error) {
 			t.dismiss()
 			return
 		}
-		c, err := await(func(done func(lease.ClaimReply, error)) { t.w.leases.Claim(t.claimRequest(), done) })
+		c, err := await(func(done func(leases.ClaimReply, error)) { t.w.leases.Claim(t.claimRequest(), done) })
 		t.w.health.redisReplied(err)
 		if err == nil {
 			t.claimReplied(c)
@@ -158,7 +161,7 @@ func (t *task) redeliver() {
 // release releases the lease, so that another worker can run the activity at once. The claim is not counted, because the activity did not
 // cause its end.
 func (t *task) release(as prometheus.Counter) {
-	t.w.leases.Release(lease.ReleaseRequest{Claim: t.claim(), Uncounted: true}, func(_ lease.Outcome, err error) {
+	t.w.leases.Release(leases.ReleaseRequest{Claim: t.claim(), Uncounted: true}, func(_ leases.Outcome, err error) {
 		if err != nil {
 			redisx.LogFailure(t.log(), "lease not returned, left to expire", err)
 		}

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/leases"
 	"github.com/pawlrun/pawl/internal/message"
-	"github.com/pawlrun/pawl/pkg/lease"
 )
 
 const (
@@ -26,12 +26,12 @@ type acks struct {
 }
 
 type ack struct {
-	lease.Completion
+	leases.Completion
 
 	until time.Time
 }
 
-func (a *acks) add(c lease.Completion, ttl time.Duration) {
+func (a *acks) add(c leases.Completion, ttl time.Duration) {
 	now := time.Now()
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -50,10 +50,10 @@ func (a *acks) add(c lease.Completion, ttl time.Duration) {
 }
 
 // byToken returns the completions, keyed by the token of their claim.
-func (a *acks) byToken() map[string]lease.Completion {
+func (a *acks) byToken() map[string]leases.Completion {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	out := make(map[string]lease.Completion, a.n)
+	out := make(map[string]leases.Completion, a.n)
 	for i := range a.n {
 		c := a.ring[(a.first+i)%maxAcks].Completion
 		out[c.Token] = c
@@ -87,16 +87,16 @@ func (w *Worker) confirmClaims(claims []message.Hint) {
 		case ok && completion.Effect == c.Effect && completion.Instance == c.Instance:
 			w.ackAgain(completion)
 		default:
-			w.releaseUnknown(lease.Claim{Token: c.Token, Ref: lease.Ref{
+			w.releaseUnknown(leases.Claim{Token: c.Token, Ref: leases.Ref{
 				Part: w.conn.PartitionOf(c.Instance), Instance: c.Instance, Execution: c.Execution, Activity: c.Activity, Effect: c.Effect,
 			}})
 		}
 	}
 }
 
-func (w *Worker) ackAgain(c lease.Completion) {
-	w.leases.Ack(c, func(a lease.Acked, err error) {
-		if err != nil || a.Outcome != lease.OK {
+func (w *Worker) ackAgain(c leases.Completion) {
+	w.leases.Ack(c, func(a leases.Acked, err error) {
+		if err != nil || a.Outcome != leases.OK {
 			return
 		}
 		w.log.Info("completion lost by redis, acknowledged again", "of", c.Ref.String())
@@ -106,9 +106,9 @@ func (w *Worker) ackAgain(c lease.Completion) {
 	})
 }
 
-func (w *Worker) releaseUnknown(c lease.Claim) {
-	w.leases.Release(lease.ReleaseRequest{Claim: c, Uncounted: true}, func(o lease.Outcome, err error) {
-		if err == nil && o == lease.OK {
+func (w *Worker) releaseUnknown(c leases.Claim) {
+	w.leases.Release(leases.ReleaseRequest{Claim: c, Uncounted: true}, func(o leases.Outcome, err error) {
+		if err == nil && o == leases.OK {
 			w.log.Info("claim without its activity released", "of", c.Ref.String())
 		}
 	})

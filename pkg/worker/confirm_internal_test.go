@@ -5,11 +5,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawlrun/pawl/pkg/lease"
+	"github.com/pawlrun/pawl/internal/leases"
 )
 
-func acked(n, size int) lease.Completion {
-	return lease.Completion{Claim: lease.Claim{Token: fmt.Sprint("t", n)}, Body: make([]byte, size)}
+func acked(n, size int) leases.Completion {
+	return leases.Completion{Claim: leases.Claim{Token: fmt.Sprint("t", n)}, Body: make([]byte, size)}
 }
 
 func TestAcksAreBoundedByNumberBytesAndAge(t *testing.T) {

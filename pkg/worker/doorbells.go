@@ -5,9 +5,9 @@ import (
 
 	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/internal/failpoint"
+	"github.com/pawlrun/pawl/internal/leases"
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/transport"
-	"github.com/pawlrun/pawl/pkg/lease"
 )
 
 // doorbellSender sends doorbells for inboxes that were empty. Pending doorbells of one partition are sent as one message, without delay.
@@ -32,7 +32,7 @@ func newDoorbellSender(conn *transport.Conn) *doorbellSender {
 }
 
 // add queues a doorbell. It does not block.
-func (s *doorbellSender) add(of lease.Ref, a lease.Acked) {
+func (s *doorbellSender) add(of leases.Ref, a leases.Acked) {
 	partition, b := of.Part, message.Doorbell{Instance: of.Instance, Effect: of.Effect, Proof: a.Proof}
 	if len(a.Element.Body) < eventcodec.MaxDoorbellElement {
 		b.Element = a.Element.Encode()

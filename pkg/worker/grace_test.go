@@ -3,7 +3,6 @@ package worker_test
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"log/slog"
 	"strings"
 	"sync"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/message"
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/cancel"
@@ -94,10 +94,8 @@ func (o *owner) reported(t transport.Task) lease.Report {
 	o.until("a report", func() bool {
 		fields, err := o.rdb.HGetAll(context.Background(), o.part(t).Reports(t.Instance, 1)).Result()
 		o.must(err)
-		text, ok := fields[itoa(t.Activity)]
-		if ok {
-			o.must(json.Unmarshal([]byte(text), &r))
-		}
+		var ok bool
+		r, ok = record.DecodeReport(fields[itoa(t.Activity)])
 		return ok
 	})
 	return r
@@ -126,7 +124,7 @@ func TestActivityThatIgnoresItsCancellationIsAbandonedAfterItsGracePeriod(t *tes
 	if a := w.Abandoned(); len(a) != 1 || a[0].Ref != o.ref(task) || !a[0].Stopped || len(w.Running()) != 1 {
 		t.Fatalf("abandoned %+v, running %+v", a, w.Running())
 	}
-	if r := o.reported(task); r.Ending != lease.Abandoned || r.AfterMS < 50 || r.Worker != w.Name() {
+	if r := o.reported(task); r.Ending != lease.Abandoned || r.After < 50*time.Millisecond || r.Worker != w.Name() {
 		t.Fatalf("%+v", r)
 	}
 	o.until("logged", func() bool { return len(book.lines("activity abandoned")) > 0 })
@@ -173,7 +171,7 @@ func TestActivityThatReturnsWithinItsGracePeriodIsReportedAsStopped(t *testing.T
 	o.revoke(w, task)
 	o.until("cancelled", func() bool { r := w.Running(); return len(r) == 1 && r[0].Stopped })
 	close(cleaned)
-	if r := o.reported(task); r.Ending != lease.Stopped || r.AfterMS < 0 || r.AfterMS > 20_000 || r.At < 1e12 {
+	if r := o.reported(task); r.Ending != lease.Stopped || r.After < 0 || r.After > 20*time.Second || r.At.UnixMilli() < 1e12 {
 		t.Fatalf("%+v", r)
 	}
 }

@@ -14,13 +14,13 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/eventcodec"
+	"github.com/pawlrun/pawl/internal/leases"
 	"github.com/pawlrun/pawl/internal/natstest"
 	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/lease"
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
@@ -100,8 +100,8 @@ func (o *owner) schedule(name, queueName string, in history.Payload) transport.T
 	return t
 }
 
-func (o *owner) ref(t transport.Task) lease.Ref {
-	return lease.Ref{
+func (o *owner) ref(t transport.Task) leases.Ref {
+	return leases.Ref{
 		Part: transport.PartitionOf(t.Instance, partitions), Instance: t.Instance,
 		Execution: t.Execution, Activity: t.Activity, Effect: t.Effect,
 	}

@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"github.com/pawlrun/pawl/internal/failpoint"
+	"github.com/pawlrun/pawl/internal/leases"
 	"github.com/pawlrun/pawl/internal/transport"
-	"github.com/pawlrun/pawl/pkg/lease"
 )
 
 // reserve reserves a slot for an activity that the orchestrator of this process is about to commit. It returns nil if the activity cannot
@@ -31,7 +31,7 @@ func (t *task) runReserved(task transport.Task) {
 	}
 	t.setTask(task)
 	t.claims = 1
-	t.w.count.claims[lease.Acquired].Inc()
+	t.w.count.claims[leases.Acquired].Inc()
 	hold := t.hold()
 	go func() {
 		failpoint.Here("worker.claimed")
@@ -42,7 +42,7 @@ func (t *task) runReserved(task transport.Task) {
 // dropReserved ends a reserved task that does not run here.
 func (t *task) dropReserved(task transport.Task) {
 	t.setTask(task)
-	t.w.leases.Release(lease.ReleaseRequest{Claim: t.claim(), Uncounted: true}, func(lease.Outcome, error) {}) // if this fails, the claim expires
+	t.w.leases.Release(leases.ReleaseRequest{Claim: t.claim(), Uncounted: true}, func(leases.Outcome, error) {}) // if this fails, the claim expires
 	t.dismiss()
 }
 
@@ -54,6 +54,6 @@ func (t *task) setTask(task transport.Task) {
 }
 
 // hold passes the acquired lease to the keeper, which renews it.
-func (t *task) hold() *lease.Hold {
+func (t *task) hold() *leases.Hold {
 	return t.w.keeper.Hold(context.Background(), t.claim(), t.since)
 }

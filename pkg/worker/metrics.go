@@ -6,15 +6,15 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/pawlrun/pawl/internal/leases"
 	"github.com/pawlrun/pawl/internal/promx"
-	"github.com/pawlrun/pawl/pkg/lease"
 )
 
 // metrics holds the metrics of a worker. docs/metrics.md lists them.
 type metrics struct {
 	registerer   prometheus.Registerer
 	collectors   []prometheus.Collector
-	claims       map[lease.Outcome]prometheus.Counter
+	claims       map[leases.Outcome]prometheus.Counter
 	unclaimed    prometheus.Counter
 	unregistered prometheus.Counter
 	byActivity   map[string]*activityMetrics
@@ -33,7 +33,7 @@ type activityMetrics struct {
 
 func newMetrics(reg prometheus.Registerer, w *Worker) (*metrics, error) {
 	m := &metrics{
-		registerer: promx.Namespace(reg, w.cfg.Namespace), claims: make(map[lease.Outcome]prometheus.Counter), byActivity: make(map[string]*activityMetrics),
+		registerer: promx.Namespace(reg, w.cfg.Namespace), claims: make(map[leases.Outcome]prometheus.Counter), byActivity: make(map[string]*activityMetrics),
 		redis: promx.NewRoundTrips("redis", "Redis", "worker"), nats: promx.NewRoundTrips("nats", "NATS", "worker"),
 	}
 	m.collectors = append(m.collectors, m.redis, m.nats, promx.Build("worker"), newSlots(w))
@@ -59,8 +59,8 @@ func (m *metrics) tasks() {
 	tasks := m.counters("pawl_worker_tasks_total",
 		"Tasks delivered, by outcome: the reply to the claim (acquired, held, exhausted, gone), unclaimed (no reply), or unregistered (no handler, or not the key of the input, in this worker).", "outcome")
 	m.unclaimed, m.unregistered = tasks.WithLabelValues("unclaimed"), tasks.WithLabelValues("unregistered")
-	for o, name := range map[lease.Outcome]string{
-		lease.Acquired: "acquired", lease.Held: "held", lease.Exhausted: "exhausted", lease.Gone: "gone",
+	for o, name := range map[leases.Outcome]string{
+		leases.Acquired: "acquired", leases.Held: "held", leases.Exhausted: "exhausted", leases.Gone: "gone",
 	} {
 		m.claims[o] = tasks.WithLabelValues(name)
 	}
@@ -89,14 +89,14 @@ func (m *metrics) gauges(w *Worker) {
 	gauge := func(name, help string, value func() int) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return float64(value()) })
 	}
-	renewals := func(name, help string, value func(lease.Counts) uint64) prometheus.Collector {
+	renewals := func(name, help string, value func(leases.Counts) uint64) prometheus.Collector {
 		return prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, func() float64 { return float64(value(w.renewals())) })
 	}
 	m.collectors = append(m.collectors,
 		gauge("pawl_worker_running", "Activities that run now.", func() int { return len(w.tasks.running()) }),
 		gauge("pawl_worker_abandoned", "Activities that run after the end of their grace period.", w.tasks.abandonedCount),
-		renewals("pawl_worker_renewals_total", "Leases renewed.", func(c lease.Counts) uint64 { return c.Renewed }),
-		renewals("pawl_worker_renewal_failures_total", "Leases whose renewal had no reply.", func(c lease.Counts) uint64 { return c.Failed }),
+		renewals("pawl_worker_renewals_total", "Leases renewed.", func(c leases.Counts) uint64 { return c.Renewed }),
+		renewals("pawl_worker_renewal_failures_total", "Leases whose renewal had no reply.", func(c leases.Counts) uint64 { return c.Failed }),
 	)
 }
 
@@ -148,9 +148,9 @@ func (m *metrics) unregister() {
 }
 
 // renewals returns the counters of the keeper, which are zero before Start.
-func (w *Worker) renewals() lease.Counts {
+func (w *Worker) renewals() leases.Counts {
 	if p := w.phase.Load(); p == created || p == starting || w.keeper == nil {
-		return lease.Counts{}
+		return leases.Counts{}
 	}
 	return w.keeper.Counts()
 }

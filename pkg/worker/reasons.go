@@ -4,10 +4,10 @@ import (
 	"context"
 
 	"github.com/pawlrun/pawl/internal/eventcodec"
+	"github.com/pawlrun/pawl/internal/leases"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/lease"
 )
 
 // The commit that deletes a lease records the reason. It is therefore near the end of the history: only the other cancellations of its
@@ -26,7 +26,7 @@ type reasonFinder struct {
 // reasonsOf returns the recorded reasons of the activities' cancellations. It reads the history of the execution backward from its end
 // until it has found every reason, or has read maxEvents. Activities without a recorded reason are missing from the result, as are all
 // activities if the history cannot be read. It implements lease.Lookup.
-func (r *reasonFinder) reasonsOf(ctx context.Context, of lease.Ref, activities []uint64) map[uint64]cancel.Cancelled {
+func (r *reasonFinder) reasonsOf(ctx context.Context, of leases.Ref, activities []uint64) map[uint64]cancel.Cancelled {
 	key := r.space.Part(of.Part).History(of.Instance, of.Execution)
 	wanted, found := make(map[uint64]bool, len(activities)), make(map[uint64]cancel.Cancelled, len(activities))
 	for _, a := range activities {
@@ -70,7 +70,7 @@ func addReasons(events []any, wanted map[uint64]bool, found map[uint64]cancel.Ca
 
 // reasonWithoutHistory returns the reason if the execution has no history: the instance was purged, or has continued as a later
 // execution.
-func (r *reasonFinder) reasonWithoutHistory(ctx context.Context, ref lease.Ref) (cancel.Cancelled, bool) {
+func (r *reasonFinder) reasonWithoutHistory(ctx context.Context, ref leases.Ref) (cancel.Cancelled, bool) {
 	reply, err := r.runner.Do(ctx, redisx.Command("HGET", r.space.Part(ref.Part).Instance(ref.Instance), "execution"))
 	if err != nil {
 		return cancel.Cancelled{}, false

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/leases"
 	"github.com/pawlrun/pawl/pkg/lease"
 )
 
@@ -19,7 +20,7 @@ const (
 // reports of one execution are written by one script, at most reportScripts are outstanding at a time, and reports that cannot be written
 // are dropped.
 type reporter struct {
-	leases *lease.Leases
+	leases *leases.Scripts
 	log    *slog.Logger
 	wake   chan struct{}
 	quit   chan struct{}
@@ -28,14 +29,14 @@ type reporter struct {
 	slots  chan struct{} // semaphore of the outstanding scripts
 
 	mu      sync.Mutex
-	pending map[lease.Ref][]lease.Reported // by execution: Activity and Effect are zero
-	n       int                            // number of pending reports
+	pending map[leases.Ref][]leases.Reported // by execution: Activity and Effect are zero
+	n       int                              // number of pending reports
 }
 
-func newReporter(leases *lease.Leases, log *slog.Logger) *reporter {
+func newReporter(scripts *leases.Scripts, log *slog.Logger) *reporter {
 	r := &reporter{
-		leases: leases, log: log, wake: make(chan struct{}, 1), quit: make(chan struct{}), drop: make(chan struct{}),
-		done: make(chan struct{}), slots: make(chan struct{}, reportScripts), pending: make(map[lease.Ref][]lease.Reported),
+		leases: scripts, log: log, wake: make(chan struct{}, 1), quit: make(chan struct{}), drop: make(chan struct{}),
+		done: make(chan struct{}), slots: make(chan struct{}, reportScripts), pending: make(map[leases.Ref][]leases.Reported),
 	}
 	go r.run()
 	return r
@@ -44,12 +45,12 @@ func newReporter(leases *lease.Leases, log *slog.Logger) *reporter {
 // report records how the task's activity ended. It does not block.
 func (t *task) report(ending lease.Ending, after time.Duration) { t.w.reportOn(t.ref, ending, after) }
 
-func (w *Worker) reportOn(ref lease.Ref, ending lease.Ending, after time.Duration) {
-	w.reports.add(ref, lease.Report{Ending: ending, AfterMS: after.Milliseconds(), Worker: w.cfg.Name, At: time.Now().UnixMilli()})
+func (w *Worker) reportOn(ref leases.Ref, ending lease.Ending, after time.Duration) {
+	w.reports.add(ref, lease.Report{Ending: ending, After: after, Worker: w.cfg.Name, At: time.Now()})
 }
 
-func (r *reporter) add(ref lease.Ref, rep lease.Report) {
-	reported := lease.Reported{Activity: ref.Activity, Report: rep}
+func (r *reporter) add(ref leases.Ref, rep lease.Report) {
+	reported := leases.Reported{Activity: ref.Activity, Report: rep}
 	ref.Activity, ref.Effect = 0, ""
 	r.mu.Lock()
 	room := r.n < maxReports
@@ -97,10 +98,10 @@ func (r *reporter) run() {
 func (r *reporter) write() {
 	r.mu.Lock()
 	now := r.pending
-	r.pending, r.n = make(map[lease.Ref][]lease.Reported), 0
+	r.pending, r.n = make(map[leases.Ref][]leases.Reported), 0
 	r.mu.Unlock()
 	for ref, all := range now {
-		for some := range slices.Chunk(all, lease.MaxReports) {
+		for some := range slices.Chunk(all, leases.MaxReports) {
 			select {
 			case r.slots <- struct{}{}:
 			case <-r.drop:

@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/leases"
 	"github.com/pawlrun/pawl/internal/outage"
 	"github.com/pawlrun/pawl/internal/partition"
 	"github.com/pawlrun/pawl/internal/promx"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/internal/transport"
-	"github.com/pawlrun/pawl/pkg/lease"
 )
 
 // ackWait is the time after which NATS redelivers a message that was not acked because its worker was killed, stopped or disconnected. It
@@ -24,8 +24,8 @@ type services struct {
 	runner            *redisx.Runner
 	conn              *transport.Conn
 	unregisterMetrics func() // metrics of conn
-	leases            *lease.Leases
-	keeper            *lease.Keeper
+	leases            *leases.Scripts
+	keeper            *leases.Keeper
 	nodes             *redisNodes
 	doorbells         *doorbellSender
 	reports           *reporter
@@ -58,9 +58,9 @@ func (w *Worker) open(ctx context.Context) error {
 		return err
 	}
 	w.runner = redisx.NewRunner(w.cfg.Redis).ReportTo(w.outage).Time(w.count.redis.Observe)
-	w.leases = lease.New(w.runner, space)
+	w.leases = leases.New(w.runner, space)
 	reasons := &reasonFinder{runner: w.runner, space: space}
-	w.keeper = lease.NewKeeper(w.leases, w.cfg.LeaseTTL, reasons.reasonsOf, w.log)
+	w.keeper = leases.NewKeeper(w.leases, w.cfg.LeaseTTL, reasons.reasonsOf, w.log)
 	w.doorbells = newDoorbellSender(w.conn)
 	w.reports = newReporter(w.leases, w.log)
 	if w.hints, err = w.conn.OnHints(w.cfg.Name, w.onHints); err != nil {

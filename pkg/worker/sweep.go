@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"github.com/pawlrun/pawl/internal/leases"
 	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/lease"
 )
@@ -14,12 +15,12 @@ const (
 )
 
 // claimAnswered records the outcome of a claim, and starts a sweep after a run of cancelled tasks.
-func (q *intake) claimAnswered(o lease.Outcome) {
+func (q *intake) claimAnswered(o leases.Outcome) {
 	if q.w.nodes.impaired.Load() {
 		q.returned.Store(0)
 		q.puller.Next()
 	}
-	if o != lease.Gone {
+	if o != leases.Gone {
 		q.gone.Store(0)
 		return
 	}
@@ -71,8 +72,8 @@ func (q *intake) sweep() {
 func (q *intake) settle(tasks []*transport.Delivery) (required bool) {
 	type batch struct {
 		tasks []*transport.Delivery
-		refs  []lease.Ref
-		out   []lease.Outcome
+		refs  []leases.Ref
+		out   []leases.Outcome
 		err   error
 	}
 	batches := make(map[int]*batch)
@@ -80,7 +81,7 @@ func (q *intake) settle(tasks []*transport.Delivery) (required bool) {
 	for _, d := range tasks {
 		ref := q.w.refOf(d.Task)
 		p := batches[ref.Part]
-		if p == nil || len(p.tasks) == lease.MaxRequired {
+		if p == nil || len(p.tasks) == leases.MaxRequired {
 			p = &batch{}
 			batches[ref.Part], all = p, append(all, p)
 		}
@@ -88,7 +89,7 @@ func (q *intake) settle(tasks []*transport.Delivery) (required bool) {
 	}
 	replies := make(chan struct{}, len(all))
 	for _, p := range all {
-		q.w.leases.Required(p.refs, func(out []lease.Outcome, err error) {
+		q.w.leases.Required(p.refs, func(out []leases.Outcome, err error) {
 			p.out, p.err = out, err
 			replies <- struct{}{}
 		})
@@ -110,9 +111,9 @@ func (q *intake) settle(tasks []*transport.Delivery) (required bool) {
 			case p.err != nil:
 				d.Return()
 				required = true
-			case p.out[i] == lease.Gone:
+			case p.out[i] == leases.Gone:
 				d.Ack()
-				q.w.count.claims[lease.Gone].Inc()
+				q.w.count.claims[leases.Gone].Inc()
 				q.w.reportOn(p.refs[i], lease.NeverStarted, 0)
 			default:
 				d.Nak()

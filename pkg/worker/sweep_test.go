@@ -140,7 +140,7 @@ func TestNeverStartedIsReportedOnlyForActivitiesThatDidNotRun(t *testing.T) {
 	o.completed(done)
 	o.publishAll(tasks...)
 	for _, task := range tasks {
-		if r := o.reported(task); r.Ending != lease.NeverStarted || r.AfterMS != 0 {
+		if r := o.reported(task); r.Ending != lease.NeverStarted || r.After != 0 {
 			t.Fatalf("%+v", r)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/failpoint"
+	"github.com/pawlrun/pawl/internal/leases"
 	"github.com/pawlrun/pawl/internal/promx"
 	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/cancel"
@@ -37,7 +38,7 @@ type task struct {
 	count    *activityMetrics
 	task     transport.Task
 	message  *transport.Delivery // nil for a task from an orchestrator of this process
-	ref      lease.Ref
+	ref      leases.Ref
 	token    string
 	since    time.Time // time before the claim was first sent; constant
 	claims   uint32    // number of claims of the lease, including this one
@@ -62,12 +63,12 @@ type gracePeriod struct {
 // taskState is the part of a task that other goroutines read.
 type taskState struct {
 	phase       claimPhase
-	hold        *lease.Hold // nil: the lease is not acquired
-	cancelledAt time.Time   // end of the context; zero before the watcher starts
-	returned    bool        // the handler returned within its grace period
-	free        bool        // its slot is free again
-	abandoned   bool        // the handler did not return within its grace period
-	stack       string      // stack of the handler when it was abandoned
+	hold        *leases.Hold // nil: the lease is not acquired
+	cancelledAt time.Time    // end of the context; zero before the watcher starts
+	returned    bool         // the handler returned within its grace period
+	free        bool         // its slot is free again
+	abandoned   bool         // the handler did not return within its grace period
+	stack       string       // stack of the handler when it was abandoned
 }
 
 // claimPhase is the phase of a task's claim.
@@ -94,8 +95,8 @@ func newTask(q *intake, from transport.Task, a author.Activity) *task {
 // next returns the token of a new claim, unique among all workers.
 func (t *tokens) next() string { return t.prefix + "-" + strconv.FormatUint(t.claims.Add(1), 36) }
 
-func (w *Worker) refOf(t transport.Task) lease.Ref {
-	return lease.Ref{
+func (w *Worker) refOf(t transport.Task) leases.Ref {
+	return leases.Ref{
 		Part: w.conn.PartitionOf(t.Instance), Instance: t.Instance, Execution: t.Execution, Activity: t.Activity, Effect: t.Effect,
 	}
 }
@@ -109,14 +110,14 @@ func (t *task) log() *slog.Logger {
 	return log
 }
 
-func (t *task) claim() lease.Claim { return lease.Claim{Ref: t.ref, Token: t.token} }
+func (t *task) claim() leases.Claim { return leases.Claim{Ref: t.ref, Token: t.token} }
 
-func (t *task) claimRequest() lease.ClaimRequest {
+func (t *task) claimRequest() leases.ClaimRequest {
 	maxClaims := int(t.task.MaxClaims)
 	if maxClaims == 0 {
 		maxClaims = math.MaxInt32
 	}
-	return lease.ClaimRequest{Claim: t.claim(), Worker: t.w.cfg.Name, TTL: t.w.cfg.LeaseTTL, MaxClaims: maxClaims}
+	return leases.ClaimRequest{Claim: t.claim(), Worker: t.w.cfg.Name, TTL: t.w.cfg.LeaseTTL, MaxClaims: maxClaims}
 }
 
 func (t *task) sendClaim() {
@@ -125,7 +126,7 @@ func (t *task) sendClaim() {
 }
 
 // claimed handles the reply to a claim. It runs on the Redis runner's goroutine and must not block.
-func (t *task) claimed(c lease.ClaimReply, err error) {
+func (t *task) claimed(c leases.ClaimReply, err error) {
 	t.w.health.redisReplied(err)
 	if err != nil {
 		go t.retryClaim(err)
@@ -135,15 +136,15 @@ func (t *task) claimed(c lease.ClaimReply, err error) {
 }
 
 // claimReplied acks the message of an answered claim, and runs the activity if the lease was acquired.
-func (t *task) claimReplied(c lease.ClaimReply) {
+func (t *task) claimReplied(c leases.ClaimReply) {
 	failpoint.Here("worker.claimed")
 	t.message.Ack()
 	failpoint.Here("worker.acked-nats")
 	t.w.count.claims[c.Outcome].Inc()
 	t.w.nodes.claimAnswered(t)
 	t.from.claimAnswered(c.Outcome)
-	if c.Outcome != lease.Acquired {
-		if c.Outcome == lease.Gone {
+	if c.Outcome != leases.Acquired {
+		if c.Outcome == leases.Gone {
 			t.report(lease.NeverStarted, 0)
 		}
 		t.dismiss()
@@ -160,7 +161,7 @@ func (t *task) dismiss() {
 }
 
 // run runs the handler under the acquired lease, and handles its result.
-func (t *task) run(hold *lease.Hold) {
+func (t *task) run(hold *leases.Hold) {
 	ctx := t.context(hold)
 	t.w.tasks.holds(t, hold)
 	if t.w.phase.Load() != taking || !hold.Trusted() {
@@ -186,7 +187,7 @@ func (t *task) run(hold *lease.Hold) {
 }
 
 // context returns the handler's context. Its profiler labels identify the goroutines of an abandoned activity.
-func (t *task) context(hold *lease.Hold) context.Context {
+func (t *task) context(hold *leases.Hold) context.Context {
 	ctx := withLabels(hold.Context(), t.task.Name, t.task.Instance, t.token)
 	ctx = pawl.WithInfo(ctx, pawl.ActivityInfo{
 		Instance: t.task.Instance, Execution: t.task.Execution, Activity: t.task.Activity,

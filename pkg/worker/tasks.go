@@ -4,9 +4,9 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/semaphore"
+	"github.com/pawlrun/pawl/internal/leases"
 
-	"github.com/pawlrun/pawl/pkg/lease"
+	"golang.org/x/sync/semaphore"
 )
 
 // maxUnregistered is the maximum number of names for which a task that cannot run here is logged.
@@ -45,7 +45,7 @@ func (s *taskSet) remove(t *task) {
 }
 
 // holds records that a task has acquired its lease.
-func (s *taskSet) holds(t *task, hold *lease.Hold) {
+func (s *taskSet) holds(t *task, hold *leases.Hold) {
 	s.mu.Lock()
 	t.state.hold, t.state.phase = hold, holding
 	s.mu.Unlock()

@@ -15,10 +15,10 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/author"
+	"github.com/pawlrun/pawl/internal/leases"
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/outage"
 	"github.com/pawlrun/pawl/internal/redisx"
-	"github.com/pawlrun/pawl/pkg/lease"
 )
 
 // Errors of New and Start; match them with errors.Is.
@@ -183,7 +183,7 @@ func (w *Worker) notReady() error {
 
 // Running describes a running or abandoned activity.
 type Running struct {
-	lease.Ref
+	leases.Ref
 
 	Name    string
 	Queue   string
@@ -212,7 +212,7 @@ func (t *task) describe() Running {
 
 // onHints handles hints: notices of deleted leases, and owners' queries about claims.
 func (w *Worker) onHints(hints []message.Hint) {
-	deleted := make([]lease.Hint, 0, len(hints))
+	deleted := make([]leases.Hint, 0, len(hints))
 	var claims []message.Hint
 	for _, h := range hints {
 		if h.Token != "" {
@@ -223,7 +223,7 @@ func (w *Worker) onHints(hints []message.Hint) {
 		if h.At != 0 {
 			cause.At = time.UnixMilli(h.At).UTC()
 		}
-		deleted = append(deleted, lease.Hint{Instance: h.Instance, Effect: h.Effect, Cause: cause})
+		deleted = append(deleted, leases.Hint{Instance: h.Instance, Effect: h.Effect, Cause: cause})
 	}
 	if len(deleted) > 0 {
 		w.keeper.Hint(deleted...)

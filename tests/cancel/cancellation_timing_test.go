@@ -13,8 +13,8 @@ import (
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/cancel"
-	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/lease"
 )
 
 // Counters of a worker, by activity.
@@ -49,7 +49,7 @@ func TestActivityCancelledBeforeItsClaimNeverStarts(t *testing.T) {
 	a.ended("dead")
 	w := a.worker("worker")
 	a.await("began", "live", 1)
-	a.reported("dead", 1, client.HowNeverStarted)
+	a.reported("dead", 1, lease.NeverStarted)
 	if l := a.lines("began", "dead"); len(l) > 0 {
 		t.Errorf("it has started: %+v", l)
 	}
@@ -75,7 +75,7 @@ func TestCompletionBeforeCancellationIsReportedAsFinishedFirst(t *testing.T) {
 	rdb := a.redis.Client(t)
 	poll.Until(t, within, "the completion is in the inbox, after the event of the turn", func() bool { return rdb.LLen(a.ctx, inbox).Val() >= 2 })
 	a.touch(file + ".turn")
-	a.reported("late", 1, client.HowFinishedFirst)
+	a.reported("late", 1, lease.FinishedFirst)
 	a.neverCompletes("late")
 	a.wantCounts(a.counts(w, "worker"), "uncancellable", [4]float64{1, 0, 0, 0}) // its ack took effect
 	a.check()
@@ -108,7 +108,7 @@ func TestAckAfterCancellationIsCountedAsCancelled(t *testing.T) {
 	a.send("late")
 	a.cancellations("late", 1, 1)
 	a.touch(file + ".activity")
-	a.reported("late", 1, client.HowFinishedLate)
+	a.reported("late", 1, lease.FinishedLate)
 	a.wantCounts(a.counts(w, "worker"), "uncancellable", [4]float64{0, 0, 1, 0})
 	a.neverCompletes("late")
 	a.check()

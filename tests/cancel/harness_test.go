@@ -21,6 +21,7 @@ import (
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/lease"
 	"github.com/pawlrun/pawl/tests/stack"
 )
 
@@ -191,19 +192,19 @@ func (a *harness) cancellations(id string, execution uint64, n int) (all []cance
 // cancellation is a recorded cancellation with its report.
 type cancellation struct {
 	*history.ActivityCancelRequested
-	report *client.Report
+	report *lease.Report
 }
 
 // reported waits for the report about the first cancellation, and checks how the activity ended.
-func (a *harness) reported(id string, execution uint64, how client.How) {
+func (a *harness) reported(id string, execution uint64, how lease.Ending) {
 	a.Helper()
-	var last *client.Report
+	var last *lease.Report
 	poll.Until(a, within, id+": a report of how the activity ended", func() bool {
 		all := a.cancellations(id, execution, 1)
 		last = all[0].report
 		return last != nil
 	})
-	if last.How != how {
+	if last.Ending != how {
 		a.Errorf("%s: reported %+v, want %s", id, *last, how)
 	}
 }

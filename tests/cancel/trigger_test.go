@@ -9,6 +9,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/lease"
 )
 
 // trigger is one way to cancel an activity, with the expected records.
@@ -97,7 +98,7 @@ func (tr trigger) try(a *harness) {
 	if recorded.Scheduled != ended[attempts-1].Activity || recorded.Reason != tr.reason || recorded.By != tr.by || !strings.HasPrefix(recorded.Text, tr.text) || recorded.Text != ended[attempts-1].Cause.Text {
 		a.Errorf("the history has %+v, and the activity received %+v", recorded.ActivityCancelRequested, ended[attempts-1].Cause)
 	}
-	a.reported(id, 1, client.HowStopped)
+	a.reported(id, 1, lease.Stopped)
 	end := tr.end
 	if end == 0 { // it continues
 		a.send(id)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/pawlrun/pawl/internal/leases"
 	"github.com/pawlrun/pawl/internal/natstest"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redistest"
@@ -17,7 +18,6 @@ import (
 	"github.com/pawlrun/pawl/internal/store"
 	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/lease"
 )
 
 // scenario is a partition with an owner and workers, which use their own scripts and interact through Redis.
@@ -26,7 +26,7 @@ type scenario struct {
 	rdb    redis.UniversalClient
 	part   redisx.Part
 	store  *store.Store
-	leases *lease.Leases
+	leases *leases.Scripts
 	own    store.Tenure
 	heads  int // number of heads of the instance "a"
 }
@@ -57,7 +57,7 @@ func newScenario(t *testing.T, rdb redis.UniversalClient) *scenario {
 	t.Cleanup(run.Close)
 	space := redisx.NewSpace(redistest.Namespace())
 	s := &scenario{
-		T: t, rdb: rdb, part: space.Part(partition), store: store.New(run, space), leases: lease.New(run, space),
+		T: t, rdb: rdb, part: space.Part(partition), store: store.New(run, space), leases: leases.New(run, space),
 		own: store.Tenure{Part: partition, Token: "owner"},
 	}
 	s.must(rdb.HSet(t.Context(), s.part.Owner(), "owner", "owner", "until", s.now()+60_000, "span", 60_000).Err())
@@ -112,45 +112,45 @@ func named(activities []uint64) []record.Lease {
 }
 
 // held returns a claim of an activity with the token of a worker.
-func held(instance string, execution, activity uint64, token string) lease.Claim {
-	return lease.Claim{Token: token, Ref: lease.Ref{
+func held(instance string, execution, activity uint64, token string) leases.Claim {
+	return leases.Claim{Token: token, Ref: leases.Ref{
 		Part: partition, Instance: instance, Execution: execution, Activity: activity, Effect: fmt.Sprint("e", activity),
 	}}
 }
 
-func (s *scenario) claim(g lease.Claim) lease.ClaimReply {
+func (s *scenario) claim(g leases.Claim) leases.ClaimReply {
 	s.Helper()
-	c, err := redistest.Answer(func(done func(lease.ClaimReply, error)) {
-		s.leases.Claim(lease.ClaimRequest{Claim: g, Worker: "w-" + g.Token, TTL: time.Minute, MaxClaims: 5}, done)
+	c, err := redistest.Answer(func(done func(leases.ClaimReply, error)) {
+		s.leases.Claim(leases.ClaimRequest{Claim: g, Worker: "w-" + g.Token, TTL: time.Minute, MaxClaims: 5}, done)
 	})
 	s.must(err)
 	return c
 }
 
-func (s *scenario) renew(g lease.Claim, ttl time.Duration) lease.Outcome {
+func (s *scenario) renew(g leases.Claim, ttl time.Duration) leases.Outcome {
 	s.Helper()
-	out, err := redistest.Answer(func(done func([]lease.Outcome, error)) { s.leases.Renew(g.Part, []lease.Claim{g}, ttl, done) })
+	out, err := redistest.Answer(func(done func([]leases.Outcome, error)) { s.leases.Renew(g.Part, []leases.Claim{g}, ttl, done) })
 	s.must(err)
 	return out[0]
 }
 
-func (s *scenario) ack(g lease.Claim) (lease.Acked, error) {
-	return redistest.Answer(func(done func(lease.Acked, error)) {
-		s.leases.Ack(lease.Completion{Claim: g, Body: []byte("done")}, done)
+func (s *scenario) ack(g leases.Claim) (leases.Acked, error) {
+	return redistest.Answer(func(done func(leases.Acked, error)) {
+		s.leases.Ack(leases.Completion{Claim: g, Body: []byte("done")}, done)
 	})
 }
 
-func (s *scenario) release(g lease.Claim) lease.Outcome {
+func (s *scenario) release(g leases.Claim) leases.Outcome {
 	s.Helper()
-	out, err := redistest.Answer(func(done func(lease.Outcome, error)) {
-		s.leases.Release(lease.ReleaseRequest{Claim: g, Uncounted: true}, done)
+	out, err := redistest.Answer(func(done func(leases.Outcome, error)) {
+		s.leases.Release(leases.ReleaseRequest{Claim: g, Uncounted: true}, done)
 	})
 	s.must(err)
 	return out
 }
 
 // wantAll requires the same outcome of renewing, acking and releasing.
-func (s *scenario) wantAll(g lease.Claim, want lease.Outcome) {
+func (s *scenario) wantAll(g leases.Claim, want leases.Outcome) {
 	s.Helper()
 	acked, err := s.ack(g)
 	s.must(err)
@@ -159,14 +159,14 @@ func (s *scenario) wantAll(g lease.Claim, want lease.Outcome) {
 	}
 }
 
-func (s *scenario) wantClaim(g lease.Claim, want lease.Outcome, claims uint32) {
+func (s *scenario) wantClaim(g leases.Claim, want leases.Outcome, claims uint32) {
 	s.Helper()
 	if c := s.claim(g); c.Outcome != want || c.Claims != claims {
 		s.Errorf("%s by %s: %s after %d claims, want %s after %d", g.Ref, g.Token, c.Outcome, c.Claims, want, claims)
 	}
 }
 
-func (s *scenario) fields(g lease.Claim) map[string]string {
+func (s *scenario) fields(g leases.Claim) map[string]string {
 	s.Helper()
 	m, err := s.rdb.HGetAll(s.Context(), s.part.Lease(g.Instance, g.Execution, g.Activity)).Result()
 	s.must(err)
@@ -183,14 +183,14 @@ func (s *scenario) wantUnread(n int64) {
 func cancelledIsDeleted(s *scenario) {
 	s.turned([]uint64{2, 3}, nil)
 	claimed, free := held("a", 1, 2, "t"), held("a", 1, 3, "t")
-	s.wantClaim(claimed, lease.Acquired, 1)
+	s.wantClaim(claimed, leases.Acquired, 1)
 	done := s.turned(nil, []uint64{2, 3})
 	if !maps.Equal(done.Workers, map[uint64]string{2: "w-t"}) {
 		s.Errorf("holders %v", done.Workers)
 	}
-	for _, g := range []lease.Claim{claimed, free} {
-		s.wantClaim(g, lease.Gone, 0)
-		s.wantAll(g, lease.Gone)
+	for _, g := range []leases.Claim{claimed, free} {
+		s.wantClaim(g, leases.Gone, 0)
+		s.wantAll(g, leases.Gone)
 		if f := s.fields(g); len(f) > 0 {
 			s.Errorf("%s exists again: %v", g.Ref, f)
 		}
@@ -200,13 +200,13 @@ func cancelledIsDeleted(s *scenario) {
 
 func cancelTwice(s *scenario) {
 	s.turned([]uint64{2}, nil)
-	s.wantClaim(held("a", 1, 2, "t"), lease.Acquired, 1)
+	s.wantClaim(held("a", 1, 2, "t"), leases.Acquired, 1)
 	for range 3 {
 		if done := s.turned(nil, []uint64{7, 8}); len(done.Workers) > 0 {
 			s.Errorf("holders %v", done.Workers)
 		}
 	}
-	if got := s.renew(held("a", 1, 2, "t"), time.Minute); got != lease.OK {
+	if got := s.renew(held("a", 1, 2, "t"), time.Minute); got != leases.OK {
 		s.Errorf("renewal of the existing lease: %s", got)
 	}
 	s.wantUnread(0)
@@ -217,7 +217,7 @@ func renewalExtends(s *scenario) {
 	g := held("a", 1, 2, "t")
 	first := s.claim(g)
 	before := s.now()
-	if got := s.renew(g, time.Hour); got != lease.OK {
+	if got := s.renew(g, time.Hour); got != leases.OK {
 		s.Fatalf("renewed %s", got)
 	}
 	until, err := strconv.ParseInt(s.fields(g)["u"], 10, 64)
@@ -230,14 +230,14 @@ func renewalExtends(s *scenario) {
 func invalidTokens(s *scenario) {
 	s.turned([]uint64{2}, nil)
 	for _, token := range []string{"invented", "", "t ", "T"} {
-		s.wantAll(held("a", 1, 2, token), lease.Stolen) // it has no holder
+		s.wantAll(held("a", 1, 2, token), leases.Stolen) // it has no holder
 	}
 	g := held("a", 1, 2, "t")
-	s.wantClaim(g, lease.Acquired, 1)
+	s.wantClaim(g, leases.Acquired, 1)
 	was := s.fields(g)
 	for _, token := range []string{"invented", "", "t ", "T"} {
-		s.wantAll(held("a", 1, 2, token), lease.Stolen)
-		s.wantClaim(held("a", 1, 2, token), lease.Held, 0)
+		s.wantAll(held("a", 1, 2, token), leases.Stolen)
+		s.wantClaim(held("a", 1, 2, token), leases.Held, 0)
 	}
 	if got := s.fields(g); !maps.Equal(got, was) {
 		s.Errorf("the lease was %v and is %v", was, got)
@@ -247,19 +247,19 @@ func invalidTokens(s *scenario) {
 
 func countsAreSeparate(s *scenario) {
 	s.turned([]uint64{2, 3}, nil)
-	s.wantClaim(held("a", 1, 2, "t1"), lease.Acquired, 1)
+	s.wantClaim(held("a", 1, 2, "t1"), leases.Acquired, 1)
 	for n := uint32(2); n <= 3; n++ {
 		s.must(s.rdb.HSet(s.Context(), s.part.Lease("a", 1, 2), "u", s.now()-1).Err())
-		s.wantClaim(held("a", 1, 2, fmt.Sprint("t", n)), lease.Acquired, n)
+		s.wantClaim(held("a", 1, 2, fmt.Sprint("t", n)), leases.Acquired, n)
 	}
-	s.wantClaim(held("a", 1, 3, "t1"), lease.Acquired, 1)
+	s.wantClaim(held("a", 1, 3, "t1"), leases.Acquired, 1)
 }
 
 // The inbox is a key of another type, which no correct program creates: the push fails.
 func ackRollsBack(s *scenario) {
 	s.turned([]uint64{2}, nil)
 	g := held("a", 1, 2, "t")
-	s.wantClaim(g, lease.Acquired, 1)
+	s.wantClaim(g, leases.Acquired, 1)
 	was := s.fields(g)
 	s.must(s.rdb.Set(s.Context(), s.part.Inbox("a"), "not a list", 0).Err())
 	if a, err := s.ack(g); err == nil {
@@ -269,7 +269,7 @@ func ackRollsBack(s *scenario) {
 		s.Errorf("the lease was %v and is %v", was, got)
 	}
 	s.must(s.rdb.Del(s.Context(), s.part.Inbox("a")).Err())
-	if a, err := s.ack(g); err != nil || a.Outcome != lease.OK {
+	if a, err := s.ack(g); err != nil || a.Outcome != leases.OK {
 		s.Errorf("acked again: %s, %v", a.Outcome, err)
 	}
 	s.wantUnread(1)
@@ -278,7 +278,7 @@ func ackRollsBack(s *scenario) {
 func commitRollsBack(s *scenario) {
 	s.turned([]uint64{2}, nil)
 	g := held("a", 1, 2, "t")
-	s.wantClaim(g, lease.Acquired, 1)
+	s.wantClaim(g, leases.Acquired, 1)
 	was := s.fields(g)
 	for name, key := range map[string]string{"inbox": s.part.Inbox("a"), "history": s.part.History("a", 1)} {
 		kept := s.rdb.LRange(s.Context(), key, 0, -1).Val()
@@ -295,14 +295,14 @@ func commitRollsBack(s *scenario) {
 		}
 	}
 	s.turned([]uint64{3}, []uint64{2})
-	s.wantAll(g, lease.Gone)
+	s.wantAll(g, leases.Gone)
 }
 
 func arrivesDuringATurn(s *scenario) {
 	s.turned([]uint64{2, 3}, nil)
 	first, second := held("a", 1, 2, "t1"), held("a", 1, 3, "t2")
-	s.wantClaim(first, lease.Acquired, 1)
-	s.wantClaim(second, lease.Acquired, 1)
+	s.wantClaim(first, leases.Acquired, 1)
+	s.wantClaim(second, leases.Acquired, 1)
 	read, err := s.ack(first)
 	s.must(err)
 	late, err := s.ack(second) // between the read and the commit of the owner
@@ -321,11 +321,11 @@ func arrivesDuringATurn(s *scenario) {
 
 func isolation(s *scenario) {
 	s.turned([]uint64{2}, nil)
-	for _, other := range []lease.Claim{held("a", 2, 2, "t"), held("b", 1, 2, "t"), held("a:1", 2, 2, "t"), held("a", 1, 22, "t")} {
-		s.wantClaim(other, lease.Gone, 0)
-		s.wantAll(other, lease.Gone)
+	for _, other := range []leases.Claim{held("a", 2, 2, "t"), held("b", 1, 2, "t"), held("a:1", 2, 2, "t"), held("a", 1, 22, "t")} {
+		s.wantClaim(other, leases.Gone, 0)
+		s.wantAll(other, leases.Gone)
 	}
-	s.wantClaim(held("a", 1, 2, "t"), lease.Acquired, 1)
+	s.wantClaim(held("a", 1, 2, "t"), leases.Acquired, 1)
 	s.wantUnread(0)
 }
 

@@ -10,12 +10,12 @@ import (
 	"github.com/redis/go-redis/v9"
 	"pgregory.net/rapid"
 
+	"github.com/pawlrun/pawl/internal/leases"
 	"github.com/pawlrun/pawl/internal/limiter"
 	"github.com/pawlrun/pawl/internal/memstore"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/internal/store"
-	"github.com/pawlrun/pawl/pkg/lease"
 )
 
 const partition = 3
@@ -37,7 +37,7 @@ type harness struct {
 	run    *redisx.Runner
 	part   redisx.Part
 	store  *store.Store
-	leases *lease.Leases
+	leases *leases.Scripts
 	limits *limiter.Limiter
 	lua    map[string]*redisx.Script // scripts of the ownership, and ingest with a bound that a test can reach
 	model  *memstore.Store
@@ -50,7 +50,7 @@ func newHarness(rt *rapid.T, rdb redis.UniversalClient, n int) *harness {
 	run := redisx.NewRunner(rdb)
 	r := &harness{
 		rt: rt, ctx: context.Background(), rdb: rdb, run: run, part: space.Part(partition),
-		store: store.New(run, space), leases: lease.New(run, space), limits: limiter.New(run, space, func(string) int { return partition }), lua: map[string]*redisx.Script{}, model: memstore.NewStore(rules()),
+		store: store.New(run, space), leases: leases.New(run, space), limits: limiter.New(run, space, func(string) int { return partition }), lua: map[string]*redisx.Script{}, model: memstore.NewStore(rules()),
 	}
 	for name, dir := range map[string]string{
 		"acquire": "internal/partition", "renew": "internal/partition", "release": "internal/partition", "ingest": "internal/store", "schedule": "internal/limiter",

@@ -1,9 +1,10 @@
 package conformance
 
 import (
-	"encoding/json"
 	"fmt"
+	"time"
 
+	"github.com/pawlrun/pawl/internal/leases"
 	"github.com/pawlrun/pawl/internal/memstore"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redistest"
@@ -57,11 +58,11 @@ func (m *machine) ended() (all []string) {
 // report records how activities of an execution ended, whether or not the execution is kept.
 func (m *machine) report() {
 	id := m.instance()
-	ref := lease.Ref{Part: partition, Instance: id, Execution: draw(m, "execution", uint64(1), 2, max(m.model.Get(id).Execution, 1))}
-	reports := make([]lease.Reported, draw(m, "reports", 1, 2))
+	ref := leases.Ref{Part: partition, Instance: id, Execution: draw(m, "execution", uint64(1), 2, max(m.model.Get(id).Execution, 1))}
+	reports := make([]leases.Reported, draw(m, "reports", 1, 2))
 	for i := range reports {
 		ending := draw(m, "ending", lease.Stopped, lease.NeverStarted, lease.FinishedFirst)
-		reports[i] = lease.Reported{Activity: draw(m, "activity", uint64(1), 2, 3), Report: lease.Report{Ending: ending, Worker: "w1", At: int64(m.n)}}
+		reports[i] = leases.Reported{Activity: draw(m, "activity", uint64(1), 2, 3), Report: lease.Report{Ending: ending, Worker: "w1", At: time.UnixMilli(int64(m.n))}}
 	}
 	m.both(fmt.Sprintf("report on %s: %+v", id, reports), func() (string, int64) {
 		_, err := redistest.Answer(func(done func(any, error)) { m.leases.Report(ref, reports, func(err error) { done(nil, err) }) })
@@ -69,9 +70,7 @@ func (m *machine) report() {
 		return "", 0
 	}, func(s *memstore.Store, _ int64) string {
 		for _, r := range reports {
-			text, err := json.Marshal(r.Report)
-			m.must(err)
-			s.Report(id, memstore.Place{Execution: ref.Execution, Event: r.Activity}, string(text), r.Report.Ending == lease.NeverStarted)
+			s.Report(id, memstore.Place{Execution: ref.Execution, Event: r.Activity}, string(record.EncodeReport(r.Report)), r.Report.Ending == lease.NeverStarted)
 		}
 		return ""
 	})

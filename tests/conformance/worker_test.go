@@ -7,9 +7,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/leases"
 	"github.com/pawlrun/pawl/internal/memstore"
 	"github.com/pawlrun/pawl/internal/redistest"
-	"github.com/pawlrun/pawl/pkg/lease"
 )
 
 // drawClaim draws a claim of a worker, mostly one that it has made.
@@ -22,9 +22,9 @@ func (m *machine) drawClaim() memstore.Claim {
 	return draw(m, "claim", last...)
 }
 
-func claimOf(g memstore.Claim) lease.Claim {
-	return lease.Claim{
-		Ref:   lease.Ref{Part: partition, Instance: g.Instance, Execution: g.Execution, Activity: g.Activity, Effect: g.Effect},
+func claimOf(g memstore.Claim) leases.Claim {
+	return leases.Claim{
+		Ref:   leases.Ref{Part: partition, Instance: g.Instance, Execution: g.Execution, Activity: g.Activity, Effect: g.Effect},
 		Token: g.Token,
 	}
 }
@@ -54,8 +54,8 @@ func (m *machine) claim() {
 	m.claims = append(m.claims, g)
 	worker := draw(m, "worker", "w1", "w2")
 	m.both(fmt.Sprintf("claim %+v", g), func() (string, int64) {
-		b := lease.ClaimRequest{Claim: claimOf(g), Worker: worker, TTL: ms(leaseTTL), MaxClaims: claims}
-		c, err := redistest.Answer(func(done func(lease.ClaimReply, error)) { m.leases.Claim(b, done) })
+		b := leases.ClaimRequest{Claim: claimOf(g), Worker: worker, TTL: ms(leaseTTL), MaxClaims: claims}
+		c, err := redistest.Answer(func(done func(leases.ClaimReply, error)) { m.leases.Claim(b, done) })
 		m.must(err)
 		return fmt.Sprintf("%s %d", c.Outcome, c.Claims), 0
 	}, func(s *memstore.Store, now int64) string {
@@ -69,13 +69,13 @@ func (m *machine) claim() {
 
 func (m *machine) renew() {
 	claims := make([]memstore.Claim, draw(m, "leases", 1, 2, 3))
-	sent := make([]lease.Claim, len(claims))
+	sent := make([]leases.Claim, len(claims))
 	for i := range claims {
 		claims[i] = m.drawClaim()
 		sent[i] = claimOf(claims[i])
 	}
 	m.both(fmt.Sprintf("renew %+v", claims), func() (string, int64) {
-		out, err := redistest.Answer(func(done func([]lease.Outcome, error)) { m.leases.Renew(partition, sent, ms(leaseTTL), done) })
+		out, err := redistest.Answer(func(done func([]leases.Outcome, error)) { m.leases.Renew(partition, sent, ms(leaseTTL), done) })
 		m.must(err)
 		words := make([]string, len(out))
 		for i, o := range out {
@@ -94,8 +94,8 @@ func (m *machine) renew() {
 func (m *machine) ack() {
 	g := m.drawClaim()
 	m.both(fmt.Sprintf("ack %+v", g), func() (string, int64) {
-		c := lease.Completion{Claim: claimOf(g), Body: []byte(g.Effect)}
-		a, err := redistest.Answer(func(done func(lease.Acked, error)) { m.leases.Ack(c, done) })
+		c := leases.Completion{Claim: claimOf(g), Body: []byte(g.Effect)}
+		a, err := redistest.Answer(func(done func(leases.Acked, error)) { m.leases.Ack(c, done) })
 		m.must(err)
 		return fmt.Sprintf("%s %d", a.Outcome, a.Inbox), a.Element.At
 	}, func(s *memstore.Store, now int64) string {
@@ -108,8 +108,8 @@ func (m *machine) abandon() {
 	g, uncounted := m.drawClaim(), oneIn(m, 2)
 	delay := draw(m, "delay", int64(0), 1000, 60_000)
 	m.both(fmt.Sprintf("abandon %+v", g), func() (string, int64) {
-		back := lease.ReleaseRequest{Claim: claimOf(g), Uncounted: uncounted, Delay: ms(delay)}
-		o, err := redistest.Answer(func(done func(lease.Outcome, error)) { m.leases.Release(back, done) })
+		back := leases.ReleaseRequest{Claim: claimOf(g), Uncounted: uncounted, Delay: ms(delay)}
+		o, err := redistest.Answer(func(done func(leases.Outcome, error)) { m.leases.Release(back, done) })
 		m.must(err)
 		return o.String(), 0
 	}, func(s *memstore.Store, now int64) string { return string(s.Abandon(now, g, uncounted, delay)) })

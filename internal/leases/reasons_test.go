@@ -1,12 +1,12 @@
-package lease_test
+package leases_test
 
 import (
 	"context"
 	"testing"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/leases"
 	"github.com/pawlrun/pawl/pkg/cancel"
-	"github.com/pawlrun/pawl/pkg/lease"
 )
 
 // One renewal finds the leases of two instances gone, and the history of one instance cannot be read at first.
@@ -14,7 +14,7 @@ func TestCauseLookupsDoNotWaitForOtherInstances(t *testing.T) {
 	b := onServer(t)
 	const span = time.Second
 	read := make(chan struct{})
-	k := b.keeper(span, func(ctx context.Context, of lease.Ref, activities []uint64) map[uint64]cancel.Cancelled {
+	k := b.keeper(span, func(ctx context.Context, of leases.Ref, activities []uint64) map[uint64]cancel.Cancelled {
 		if of.Instance == "order:42" {
 			select {
 			case <-read:

@@ -1,4 +1,4 @@
-package lease_test
+package leases_test
 
 import (
 	"context"
@@ -12,9 +12,9 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/pawlrun/pawl/internal/eventcodec"
+	"github.com/pawlrun/pawl/internal/leases"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/redisx"
-	"github.com/pawlrun/pawl/pkg/lease"
 )
 
 func TestMain(m *testing.M) { redistest.Main(m) }
@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { redistest.Main(m) }
 type harness struct {
 	*testing.T
 	rdb    redis.UniversalClient
-	leases *lease.Leases
+	leases *leases.Scripts
 	space  redisx.Space
 }
 
@@ -32,35 +32,35 @@ func newHarness(t *testing.T, rdb redis.UniversalClient) *harness {
 	runner := redisx.NewRunner(rdb)
 	t.Cleanup(runner.Close)
 	space := redisx.NewSpace(redistest.Namespace())
-	return &harness{T: t, rdb: rdb, leases: lease.New(runner, space), space: space}
+	return &harness{T: t, rdb: rdb, leases: leases.New(runner, space), space: space}
 }
 
-func ref(activity uint64) lease.Ref {
-	return lease.Ref{Part: 3, Instance: "order:42", Execution: 1, Activity: activity, Effect: "e" + strconv.FormatUint(activity, 10)}
+func ref(activity uint64) leases.Ref {
+	return leases.Ref{Part: 3, Instance: "order:42", Execution: 1, Activity: activity, Effect: "e" + strconv.FormatUint(activity, 10)}
 }
 
-func claimOf(activity uint64, token string) lease.Claim {
-	return lease.Claim{Ref: ref(activity), Token: token}
+func claimOf(activity uint64, token string) leases.Claim {
+	return leases.Claim{Ref: ref(activity), Token: token}
 }
 
-func (b *harness) key(r lease.Ref) string {
+func (b *harness) key(r leases.Ref) string {
 	return b.space.Part(r.Part).Lease(r.Instance, r.Execution, r.Activity)
 }
 
 // create creates a lease as the owner's commit does.
-func (b *harness) create(r lease.Ref) {
+func (b *harness) create(r leases.Ref) {
 	b.Helper()
 	b.must(b.rdb.HSet(b.Context(), b.key(r), "e", r.Effect, "n", "0", "c", "1790000000000").Err())
 }
 
 // cancel deletes a lease as the commit of a cancellation does.
-func (b *harness) cancel(r lease.Ref) {
+func (b *harness) cancel(r leases.Ref) {
 	b.Helper()
 	b.must(b.rdb.Del(context.Background(), b.key(r)).Err())
 }
 
 // expire moves the expiry of a claim into the past, because the test cannot set the clock of Redis.
-func (b *harness) expire(r lease.Ref) {
+func (b *harness) expire(r leases.Ref) {
 	b.Helper()
 	b.must(b.rdb.HSet(b.Context(), b.key(r), "u", strconv.FormatInt(b.now()-1, 10)).Err())
 }
@@ -79,14 +79,14 @@ func (b *harness) must(err error) {
 	}
 }
 
-func (b *harness) fields(r lease.Ref) map[string]string {
+func (b *harness) fields(r leases.Ref) map[string]string {
 	b.Helper()
 	m, err := b.rdb.HGetAll(b.Context(), b.key(r)).Result()
 	b.must(err)
 	return m
 }
 
-func (b *harness) wakeup(r lease.Ref) (float64, bool) {
+func (b *harness) wakeup(r leases.Ref) (float64, bool) {
 	b.Helper()
 	at, err := b.rdb.ZScore(b.Context(), b.space.Part(r.Part).Wakeups(), r.Instance).Result()
 	if errors.Is(err, redis.Nil) {
@@ -96,7 +96,7 @@ func (b *harness) wakeup(r lease.Ref) (float64, bool) {
 	return at, true
 }
 
-func (b *harness) inbox(r lease.Ref) []string {
+func (b *harness) inbox(r leases.Ref) []string {
 	b.Helper()
 	l, err := b.rdb.LRange(b.Context(), b.space.Part(r.Part).Inbox(r.Instance), 0, -1).Result()
 	b.must(err)
@@ -127,33 +127,33 @@ const (
 	maxClaims = 3
 )
 
-func (b *harness) claim(g lease.Claim) lease.ClaimReply {
+func (b *harness) claim(g leases.Claim) leases.ClaimReply {
 	b.Helper()
-	return answer(b, func(done func(lease.ClaimReply, error)) {
-		b.leases.Claim(lease.ClaimRequest{Claim: g, Worker: "w-" + g.Token, TTL: ttl, MaxClaims: maxClaims}, done)
+	return answer(b, func(done func(leases.ClaimReply, error)) {
+		b.leases.Claim(leases.ClaimRequest{Claim: g, Worker: "w-" + g.Token, TTL: ttl, MaxClaims: maxClaims}, done)
 	})
 }
 
-func (b *harness) renew(gs ...lease.Claim) []lease.Outcome {
+func (b *harness) renew(gs ...leases.Claim) []leases.Outcome {
 	b.Helper()
-	return answer(b, func(done func([]lease.Outcome, error)) { b.leases.Renew(gs[0].Part, gs, ttl, done) })
+	return answer(b, func(done func([]leases.Outcome, error)) { b.leases.Renew(gs[0].Part, gs, ttl, done) })
 }
 
-func (b *harness) ack(g lease.Claim, body string) lease.Acked {
+func (b *harness) ack(g leases.Claim, body string) leases.Acked {
 	b.Helper()
-	return answer(b, func(done func(lease.Acked, error)) {
-		b.leases.Ack(lease.Completion{Claim: g, Body: []byte(body)}, done)
+	return answer(b, func(done func(leases.Acked, error)) {
+		b.leases.Ack(leases.Completion{Claim: g, Body: []byte(body)}, done)
 	})
 }
 
-func (b *harness) release(g lease.Claim, uncounted bool, delay time.Duration) lease.Outcome {
+func (b *harness) release(g leases.Claim, uncounted bool, delay time.Duration) leases.Outcome {
 	b.Helper()
-	return answer(b, func(done func(lease.Outcome, error)) {
-		b.leases.Release(lease.ReleaseRequest{Claim: g, Uncounted: uncounted, Delay: delay}, done)
+	return answer(b, func(done func(leases.Outcome, error)) {
+		b.leases.Release(leases.ReleaseRequest{Claim: g, Uncounted: uncounted, Delay: delay}, done)
 	})
 }
 
-func (b *harness) wantClaim(g lease.Claim, want lease.Outcome, claims uint32) lease.ClaimReply {
+func (b *harness) wantClaim(g leases.Claim, want leases.Outcome, claims uint32) leases.ClaimReply {
 	b.Helper()
 	c := b.claim(g)
 	if c.Outcome != want || c.Claims != claims {
@@ -170,7 +170,7 @@ func (b *harness) want(what string, got, want any) {
 }
 
 // untouched fails unless the inbox is empty and the instance has no wakeup.
-func (b *harness) untouched(r lease.Ref) {
+func (b *harness) untouched(r leases.Ref) {
 	b.Helper()
 	if in := b.inbox(r); len(in) > 0 {
 		b.Fatalf("the inbox has %q", in)
@@ -216,7 +216,7 @@ func TestLeaseHasOneHolder(t *testing.T) {
 func freeIsClaimed(b *harness) {
 	b.create(ref(1))
 	before := b.now()
-	c := b.wantClaim(claimOf(1, "t1"), lease.Acquired, 1)
+	c := b.wantClaim(claimOf(1, "t1"), leases.Acquired, 1)
 	if c.Until < before+ttl.Milliseconds() || c.Until > b.now()+ttl.Milliseconds() {
 		b.Fatalf("until %d, claimed at %d for %s", c.Until, before, ttl)
 	}
@@ -227,49 +227,49 @@ func freeIsClaimed(b *harness) {
 
 func sameTokenAgain(b *harness) {
 	b.create(ref(1))
-	first := b.wantClaim(claimOf(1, "t1"), lease.Acquired, 1)
-	again := b.wantClaim(claimOf(1, "t1"), lease.Acquired, 1)
+	first := b.wantClaim(claimOf(1, "t1"), leases.Acquired, 1)
+	again := b.wantClaim(claimOf(1, "t1"), leases.Acquired, 1)
 	b.want("until", again.Until, first.Until)
 }
 
 func heldCannotBeClaimed(b *harness) {
 	b.create(ref(1))
-	first := b.wantClaim(claimOf(1, "t1"), lease.Acquired, 1)
-	b.want("until", b.wantClaim(claimOf(1, "t2"), lease.Held, 0).Until, first.Until)
+	first := b.wantClaim(claimOf(1, "t1"), leases.Acquired, 1)
+	b.want("until", b.wantClaim(claimOf(1, "t2"), leases.Held, 0).Until, first.Until)
 	b.want("token", b.fields(ref(1))["t"], "t1")
 }
 
 func expiredIsTaken(b *harness) {
 	b.create(ref(1))
-	b.wantClaim(claimOf(1, "t1"), lease.Acquired, 1)
+	b.wantClaim(claimOf(1, "t1"), leases.Acquired, 1)
 	b.expire(ref(1))
-	b.wantClaim(claimOf(1, "t2"), lease.Acquired, 2)
+	b.wantClaim(claimOf(1, "t2"), leases.Acquired, 2)
 	b.expire(ref(1))
-	b.wantClaim(claimOf(1, "t2"), lease.Acquired, 3)
+	b.wantClaim(claimOf(1, "t2"), leases.Acquired, 3)
 }
 
 func clockSteppedBack(b *harness) {
 	b.create(ref(1))
-	b.wantClaim(claimOf(1, "t1"), lease.Acquired, 1)
+	b.wantClaim(claimOf(1, "t1"), leases.Acquired, 1)
 	b.must(b.rdb.HSet(b.Context(), b.key(ref(1)), "u", strconv.FormatInt(b.now()+time.Hour.Milliseconds(), 10)).Err())
-	b.want("ack", b.ack(claimOf(1, "t1"), "x").Outcome, lease.Expired)
-	b.want("renew", b.renew(claimOf(1, "t1")), []lease.Outcome{lease.Expired})
-	b.wantClaim(claimOf(1, "t2"), lease.Acquired, 2)
+	b.want("ack", b.ack(claimOf(1, "t1"), "x").Outcome, leases.Expired)
+	b.want("renew", b.renew(claimOf(1, "t1")), []leases.Outcome{leases.Expired})
+	b.wantClaim(claimOf(1, "t2"), leases.Acquired, 2)
 }
 
 func exhausted(b *harness) {
 	b.create(ref(1))
 	for i := range uint32(maxClaims) {
-		b.wantClaim(claimOf(1, fmt.Sprint("t", i)), lease.Acquired, i+1)
-		b.wantClaim(claimOf(1, "other"), lease.Held, 0) // a held lease is not exhausted
+		b.wantClaim(claimOf(1, fmt.Sprint("t", i)), leases.Acquired, i+1)
+		b.wantClaim(claimOf(1, "other"), leases.Held, 0) // a held lease is not exhausted
 		b.expire(ref(1))
 	}
-	b.wantClaim(claimOf(1, "late"), lease.Exhausted, maxClaims)
+	b.wantClaim(claimOf(1, "late"), leases.Exhausted, maxClaims)
 	b.want("claims", b.fields(ref(1))["n"], maxClaims)
 }
 
 func cancelledBeforeClaim(b *harness) {
-	b.wantClaim(claimOf(1, "t1"), lease.Gone, 0)
+	b.wantClaim(claimOf(1, "t1"), leases.Gone, 0)
 	if f := b.fields(ref(1)); len(f) > 0 {
 		b.Fatalf("the claim created a lease: %v", f)
 	}
@@ -279,20 +279,20 @@ func otherEffect(b *harness) {
 	b.create(ref(1))
 	other := claimOf(1, "t1")
 	other.Effect = "e-of-a-lost-turn"
-	b.wantClaim(other, lease.Gone, 0)
-	b.wantClaim(claimOf(1, "t1"), lease.Acquired, 1)
-	b.want("ack", b.ack(other, "x").Outcome, lease.Gone)
-	b.want("release", b.release(other, true, 0), lease.Gone)
+	b.wantClaim(other, leases.Gone, 0)
+	b.wantClaim(claimOf(1, "t1"), leases.Acquired, 1)
+	b.want("ack", b.ack(other, "x").Outcome, leases.Gone)
+	b.want("release", b.release(other, true, 0), leases.Gone)
 	b.want("token", b.fields(ref(1))["t"], "t1")
 	b.untouched(ref(1))
 }
 
 func ackPushes(b *harness) {
 	b.create(ref(1))
-	b.wantClaim(claimOf(1, "t1"), lease.Acquired, 1)
+	b.wantClaim(claimOf(1, "t1"), leases.Acquired, 1)
 	before := b.now()
 	a := b.ack(claimOf(1, "t1"), "body")
-	b.want("ack", a.Outcome, lease.OK)
+	b.want("ack", a.Outcome, leases.OK)
 	b.want("inbox", a.Inbox, 1)
 	in := b.inbox(ref(1))
 	b.want("elements", len(in), 1)
@@ -311,61 +311,61 @@ func ackPushes(b *harness) {
 }
 
 func ackOfMissing(b *harness) {
-	b.want("ack", b.ack(claimOf(1, "t1"), "x").Outcome, lease.Gone)
+	b.want("ack", b.ack(claimOf(1, "t1"), "x").Outcome, leases.Gone)
 	b.untouched(ref(1))
 	b.create(ref(1)) // it is free
-	b.want("ack", b.ack(claimOf(1, "t1"), "x").Outcome, lease.Stolen)
+	b.want("ack", b.ack(claimOf(1, "t1"), "x").Outcome, leases.Stolen)
 	b.untouched(ref(1))
 }
 
 func ackAfterExpiry(b *harness) {
 	b.create(ref(1))
-	b.wantClaim(claimOf(1, "t1"), lease.Acquired, 1)
+	b.wantClaim(claimOf(1, "t1"), leases.Acquired, 1)
 	b.expire(ref(1))
-	b.want("ack", b.ack(claimOf(1, "t1"), "x").Outcome, lease.Expired)
+	b.want("ack", b.ack(claimOf(1, "t1"), "x").Outcome, leases.Expired)
 	b.untouched(ref(1))
 	b.want("token", b.fields(ref(1))["t"], "t1")
 }
 
 func renewAfterExpiry(b *harness) {
 	b.create(ref(1))
-	b.wantClaim(claimOf(1, "t1"), lease.Acquired, 1)
+	b.wantClaim(claimOf(1, "t1"), leases.Acquired, 1)
 	b.expire(ref(1))
 	was := b.fields(ref(1))
-	b.want("renew", b.renew(claimOf(1, "t1")), []lease.Outcome{lease.Expired})
+	b.want("renew", b.renew(claimOf(1, "t1")), []leases.Outcome{leases.Expired})
 	b.want("fields", b.fields(ref(1)), was)
 }
 
 func stolen(b *harness) {
 	b.create(ref(1))
-	b.wantClaim(claimOf(1, "t1"), lease.Acquired, 1)
+	b.wantClaim(claimOf(1, "t1"), leases.Acquired, 1)
 	b.expire(ref(1))
-	b.wantClaim(claimOf(1, "t2"), lease.Acquired, 2)
-	b.want("renewal of the first", b.renew(claimOf(1, "t1")), []lease.Outcome{lease.Stolen})
-	b.want("ack of the first", b.ack(claimOf(1, "t1"), "first").Outcome, lease.Stolen)
+	b.wantClaim(claimOf(1, "t2"), leases.Acquired, 2)
+	b.want("renewal of the first", b.renew(claimOf(1, "t1")), []leases.Outcome{leases.Stolen})
+	b.want("ack of the first", b.ack(claimOf(1, "t1"), "first").Outcome, leases.Stolen)
 	b.untouched(ref(1))
-	b.want("ack of the second", b.ack(claimOf(1, "t2"), "second").Outcome, lease.OK)
-	b.want("late ack of the first", b.ack(claimOf(1, "t1"), "first").Outcome, lease.Gone)
-	b.want("ack of the second, repeated", b.ack(claimOf(1, "t2"), "second").Outcome, lease.Gone)
+	b.want("ack of the second", b.ack(claimOf(1, "t2"), "second").Outcome, leases.OK)
+	b.want("late ack of the first", b.ack(claimOf(1, "t1"), "first").Outcome, leases.Gone)
+	b.want("ack of the second, repeated", b.ack(claimOf(1, "t2"), "second").Outcome, leases.Gone)
 	b.want("elements", len(b.inbox(ref(1))), 1)
 }
 
 func createdAgain(b *harness) {
 	b.create(ref(1))
-	b.wantClaim(claimOf(1, "t1"), lease.Acquired, 1)
+	b.wantClaim(claimOf(1, "t1"), leases.Acquired, 1)
 	b.cancel(ref(1))
 	b.create(ref(1))
-	b.want("renew", b.renew(claimOf(1, "t1")), []lease.Outcome{lease.Stolen})
-	b.want("ack", b.ack(claimOf(1, "t1"), "x").Outcome, lease.Stolen)
-	b.want("release", b.release(claimOf(1, "t1"), true, 0), lease.Stolen)
+	b.want("renew", b.renew(claimOf(1, "t1")), []leases.Outcome{leases.Stolen})
+	b.want("ack", b.ack(claimOf(1, "t1"), "x").Outcome, leases.Stolen)
+	b.want("release", b.release(claimOf(1, "t1"), true, 0), leases.Stolen)
 	b.untouched(ref(1))
-	b.wantClaim(claimOf(1, "t2"), lease.Acquired, 1)
+	b.wantClaim(claimOf(1, "t2"), leases.Acquired, 1)
 }
 
 func cancelledAfterAck(b *harness) {
 	b.create(ref(1))
-	b.wantClaim(claimOf(1, "t1"), lease.Acquired, 1)
-	b.want("ack", b.ack(claimOf(1, "t1"), "done").Outcome, lease.OK)
+	b.wantClaim(claimOf(1, "t1"), leases.Acquired, 1)
+	b.want("ack", b.ack(claimOf(1, "t1"), "done").Outcome, leases.OK)
 	b.cancel(ref(1))
 	b.want("elements", len(b.inbox(ref(1))), 1)
 }
@@ -374,7 +374,7 @@ func onlyFirstAdvances(b *harness) {
 	p := b.space.Part(3)
 	b.must(b.rdb.RPush(b.Context(), p.Inbox("order:42"), "m1\n1\nx").Err())
 	b.create(ref(1))
-	b.wantClaim(claimOf(1, "t1"), lease.Acquired, 1)
+	b.wantClaim(claimOf(1, "t1"), leases.Acquired, 1)
 	a := b.ack(claimOf(1, "t1"), "x")
 	b.want("inbox", a.Inbox, 2)
 	if at, ok := b.wakeup(ref(1)); ok {
@@ -388,14 +388,14 @@ func neverDelayed(b *harness) {
 	b.must(b.rdb.ZAdd(b.Context(), wakeups, redis.Z{Score: soon, Member: "order:42"}).Err())
 	b.create(ref(1))
 	b.create(ref(2))
-	b.wantClaim(claimOf(1, "t1"), lease.Acquired, 1)
-	b.wantClaim(claimOf(2, "t2"), lease.Acquired, 1)
+	b.wantClaim(claimOf(1, "t1"), leases.Acquired, 1)
+	b.wantClaim(claimOf(2, "t2"), leases.Acquired, 1)
 	b.ack(claimOf(1, "t1"), "x")
 	b.release(claimOf(2, "t2"), false, 0)
 	at, _ := b.wakeup(ref(1))
 	b.want("wakeup", at, soon)
 	b.must(b.rdb.ZAdd(b.Context(), wakeups, redis.Z{Score: soon + 1e9, Member: "order:42"}).Err())
-	b.wantClaim(claimOf(2, "t3"), lease.Acquired, 2)
+	b.wantClaim(claimOf(2, "t3"), leases.Acquired, 2)
 	b.release(claimOf(2, "t3"), false, 0)
 	if at, _ := b.wakeup(ref(1)); at > float64(b.now()) {
 		b.Fatalf("wakeup at %.0f, not advanced", at)
@@ -406,22 +406,22 @@ func releaseUncounted(b *harness) {
 	b.create(ref(1))
 	for i := range 3 * maxClaims {
 		g := claimOf(1, fmt.Sprint("t", i))
-		b.wantClaim(g, lease.Acquired, 1)
-		b.want("release", b.release(g, true, 0), lease.OK)
-		b.want("again", b.release(g, true, 0), lease.Stolen)
+		b.wantClaim(g, leases.Acquired, 1)
+		b.want("release", b.release(g, true, 0), leases.OK)
+		b.want("again", b.release(g, true, 0), leases.Stolen)
 		b.want("claims", b.fields(ref(1))["n"], 0)
 	}
-	b.wantClaim(claimOf(1, "x"), lease.Acquired, 1)
+	b.wantClaim(claimOf(1, "x"), leases.Acquired, 1)
 	b.must(b.rdb.HSet(b.Context(), b.key(ref(1)), "n", "0").Err())
-	b.want("release", b.release(claimOf(1, "x"), true, 0), lease.OK)
+	b.want("release", b.release(claimOf(1, "x"), true, 0), leases.OK)
 	b.want("claims", b.fields(ref(1))["n"], 0)
 }
 
 func releaseCounted(b *harness) {
 	b.create(ref(1))
-	b.wantClaim(claimOf(1, "t1"), lease.Acquired, 1)
+	b.wantClaim(claimOf(1, "t1"), leases.Acquired, 1)
 	before := b.now()
-	b.want("release", b.release(claimOf(1, "t1"), false, time.Minute), lease.OK)
+	b.want("release", b.release(claimOf(1, "t1"), false, time.Minute), leases.OK)
 	fields := b.fields(ref(1))
 	at, _ := b.wakeup(ref(1))
 	if int64(at) < before+60_000 || int64(at) > b.now()+60_000 || fields["r"] != fmt.Sprintf("%.0f", at) {
@@ -429,36 +429,36 @@ func releaseCounted(b *harness) {
 	}
 	delete(fields, "r")
 	b.want("fields", fields, map[string]string{"e": "e1", "n": "1", "c": "1790000000000"})
-	b.wantClaim(claimOf(1, "t2"), lease.Acquired, 2)
+	b.wantClaim(claimOf(1, "t2"), leases.Acquired, 2)
 }
 
 func releaseLost(b *harness) {
-	b.want("gone", b.release(claimOf(1, "t1"), true, 0), lease.Gone)
+	b.want("gone", b.release(claimOf(1, "t1"), true, 0), leases.Gone)
 	b.create(ref(1))
-	b.wantClaim(claimOf(1, "t1"), lease.Acquired, 1)
+	b.wantClaim(claimOf(1, "t1"), leases.Acquired, 1)
 	b.expire(ref(1))
-	b.want("expired", b.release(claimOf(1, "t1"), true, 0), lease.Expired)
-	b.wantClaim(claimOf(1, "t2"), lease.Acquired, 2)
-	b.want("stolen", b.release(claimOf(1, "t1"), true, 0), lease.Stolen)
+	b.want("expired", b.release(claimOf(1, "t1"), true, 0), leases.Expired)
+	b.wantClaim(claimOf(1, "t2"), leases.Acquired, 2)
+	b.want("stolen", b.release(claimOf(1, "t1"), true, 0), leases.Stolen)
 	b.want("claims", b.fields(ref(1))["n"], 2)
 	b.untouched(ref(1))
 }
 
 func renewMany(b *harness) {
-	want := make([]lease.Outcome, lease.MaxRenew)
-	claims := make([]lease.Claim, lease.MaxRenew)
+	want := make([]leases.Outcome, leases.MaxRenew)
+	claims := make([]leases.Claim, leases.MaxRenew)
 	for i := range claims {
 		r := ref(uint64(i + 1))
-		claims[i] = lease.Claim{Ref: r, Token: "t"}
-		want[i] = []lease.Outcome{lease.OK, lease.Gone, lease.Stolen, lease.Expired}[i%4]
-		if want[i] == lease.Gone {
+		claims[i] = leases.Claim{Ref: r, Token: "t"}
+		want[i] = []leases.Outcome{leases.OK, leases.Gone, leases.Stolen, leases.Expired}[i%4]
+		if want[i] == leases.Gone {
 			continue
 		}
 		f := map[string]any{"e": r.Effect, "n": "1", "t": "t", "d": "10000", "u": strconv.FormatInt(b.now()+5000, 10)}
 		switch want[i] { //nolint:exhaustive // the others need no change
-		case lease.Stolen:
+		case leases.Stolen:
 			f["t"] = "other"
-		case lease.Expired:
+		case leases.Expired:
 			f["u"] = strconv.FormatInt(b.now()-5000, 10)
 		}
 		b.must(b.rdb.HSet(b.Context(), b.key(r), f).Err())
@@ -473,7 +473,7 @@ func renewMany(b *harness) {
 
 func allDigits(b *harness) {
 	b.create(ref(1))
-	c := b.wantClaim(claimOf(1, "t1"), lease.Acquired, 1)
+	c := b.wantClaim(claimOf(1, "t1"), leases.Acquired, 1)
 	f := b.fields(ref(1))
 	b.want("until", f["u"], c.Until)
 	a := b.ack(claimOf(1, "t1"), "x")
@@ -489,7 +489,7 @@ func allDigits(b *harness) {
 
 func anyBytes(b *harness) {
 	b.create(ref(1))
-	b.wantClaim(claimOf(1, "t1"), lease.Acquired, 1)
+	b.wantClaim(claimOf(1, "t1"), leases.Acquired, 1)
 	body := make([]byte, 512<<10)
 	for i := range body {
 		body[i] = byte(i)

@@ -1,4 +1,4 @@
-package lease
+package leases
 
 import (
 	"context"
@@ -37,7 +37,7 @@ const (
 // A Keeper runs one goroutine, plus one for each execution with leases that are gone for an unknown reason; Stop joins them. Its methods
 // are safe for concurrent use.
 type Keeper struct {
-	leases *Leases
+	leases *Scripts
 	ttl    time.Duration
 	lookup Lookup
 	log    *slog.Logger
@@ -88,7 +88,7 @@ type Hold struct {
 
 // NewKeeper starts a keeper for leases that are claimed with the TTL ttl. It calls lookup on its own goroutines, for leases that are gone
 // without a hint.
-func NewKeeper(l *Leases, ttl time.Duration, lookup Lookup, log *slog.Logger) *Keeper {
+func NewKeeper(l *Scripts, ttl time.Duration, lookup Lookup, log *slog.Logger) *Keeper {
 	ctx, stop := context.WithCancel(context.Background())
 	k := &Keeper{
 		leases: l, ttl: ttl, lookup: lookup, log: log, ctx: ctx, stop: stop,

@@ -1,4 +1,4 @@
-// Package lease claims, renews and ends the leases of activities.
+// Package leases claims, renews and ends the leases of activities.
 //
 // A lease is a Redis hash. The owner's commit that schedules an activity creates it. The commit that cancels the activity deletes it, and
 // so does the ack that pushes its completion. Nothing else deletes it: while the hash exists the result is required, and without it the
@@ -51,7 +51,7 @@
 //
 // After a rollback Redis may hold a claim whose worker has acked or released the lease and does not renew it. An owner that takes over
 // uncleanly, or detects that Redis has lost a commit, queries the worker of each claim that was not made or renewed since then
-// (queue.Hint with a Token). The worker acks again what it acked within the last TTL, and releases a claim of its own process that it
+// (message.Hint with a Token). The worker acks again what it acked within the last TTL, and releases a claim of its own process that it
 // does not know. Both use the scripts above, which compare the token, so a forged, late or repeated query has no effect. A crash
 //
 //   - of the worker, or the loss of the query: the claim expires;
@@ -60,7 +60,5 @@
 // # Reports
 //
 // The worker of a cancelled activity records how the activity ended, next to the history, in the hash r:<instance>:<execution>. No
-// decision depends on a report; if the worker crashes before it writes one, it is missing. See Report.
-//
-// The API of this package may change.
-package lease
+// decision depends on a report; if the worker crashes before it writes one, it is missing. See lease.Report.
+package leases

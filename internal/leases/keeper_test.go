@@ -1,4 +1,4 @@
-package lease_test
+package leases_test
 
 import (
 	"context"
@@ -12,38 +12,38 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/pawlrun/pawl/internal/leases"
 	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/pkg/cancel"
-	"github.com/pawlrun/pawl/pkg/lease"
 )
 
 var quiet = slog.New(slog.DiscardHandler)
 
-func noReason(context.Context, lease.Ref, []uint64) map[uint64]cancel.Cancelled { return nil }
+func noReason(context.Context, leases.Ref, []uint64) map[uint64]cancel.Cancelled { return nil }
 
-func (b *harness) keeper(span time.Duration, lookup lease.Lookup) *lease.Keeper {
+func (b *harness) keeper(span time.Duration, lookup leases.Lookup) *leases.Keeper {
 	b.Helper()
-	k := lease.NewKeeper(b.leases, span, lookup, quiet)
+	k := leases.NewKeeper(b.leases, span, lookup, quiet)
 	b.Cleanup(k.Stop)
 	return k
 }
 
 // held creates a lease, claims it for span and passes it to the keeper.
-func (b *harness) held(k *lease.Keeper, g lease.Claim, span time.Duration) *lease.Hold {
+func (b *harness) held(k *leases.Keeper, g leases.Claim, span time.Duration) *leases.Hold {
 	b.Helper()
 	b.create(g.Ref)
 	since := time.Now()
-	c := answer(b, func(done func(lease.ClaimReply, error)) {
-		b.leases.Claim(lease.ClaimRequest{Claim: g, Worker: "w", TTL: span, MaxClaims: maxClaims}, done)
+	c := answer(b, func(done func(leases.ClaimReply, error)) {
+		b.leases.Claim(leases.ClaimRequest{Claim: g, Worker: "w", TTL: span, MaxClaims: maxClaims}, done)
 	})
-	b.want("claim", c.Outcome, lease.Acquired)
+	b.want("claim", c.Outcome, leases.Acquired)
 	h := k.Hold(context.Background(), g, since)
 	b.Cleanup(h.Release)
 	return h
 }
 
-func (b *harness) cause(h *lease.Hold) *cancel.Cancelled {
+func (b *harness) cause(h *leases.Hold) *cancel.Cancelled {
 	b.Helper()
 	select {
 	case <-h.Context().Done():
@@ -66,7 +66,7 @@ func (b *harness) until(what string, ok func() bool) {
 }
 
 // notCancelled checks that the context of h has not ended.
-func (b *harness) notCancelled(h *lease.Hold) {
+func (b *harness) notCancelled(h *leases.Hold) {
 	b.Helper()
 	if err := h.Context().Err(); err != nil {
 		b.Fatalf("cancelled: %v", context.Cause(h.Context()))
@@ -92,13 +92,13 @@ func TestHeldLeaseOutlivesTTL(t *testing.T) {
 	if !h.Trusted() {
 		t.Fatal("not trusted")
 	}
-	b.want("ack", b.ack(h.Claim, "x").Outcome, lease.OK)
+	b.want("ack", b.ack(h.Claim, "x").Outcome, leases.OK)
 }
 
 func TestCancellationIsDetectedAtNextRenewalWithCauseFromHistory(t *testing.T) {
 	b := onServer(t)
 	const span = time.Second
-	k := b.keeper(span, func(_ context.Context, _ lease.Ref, activities []uint64) map[uint64]cancel.Cancelled {
+	k := b.keeper(span, func(_ context.Context, _ leases.Ref, activities []uint64) map[uint64]cancel.Cancelled {
 		return map[uint64]cancel.Cancelled{activities[0]: {Reason: cancel.LostSelect, Text: fmt.Sprint("activity ", activities[0])}}
 	})
 	h := b.held(k, claimOf(7, "t"), span)
@@ -124,7 +124,7 @@ func TestHintCancelsAtOnceWithItsCause(t *testing.T) {
 	h := b.held(k, claimOf(1, "t"), time.Hour)
 	other := b.held(k, claimOf(2, "t"), time.Hour)
 	b.cancel(ref(1))
-	k.Hint(lease.Hint{
+	k.Hint(leases.Hint{
 		Instance: "order:42", Effect: "e1",
 		Cause: cancel.Cancelled{Reason: cancel.Requested, By: "ops", Text: "fraud"},
 	})
@@ -136,7 +136,7 @@ func TestHintCancelsAtOnceWithItsCause(t *testing.T) {
 func TestHintBeforeClaimReplyIsApplied(t *testing.T) {
 	b := onServer(t)
 	k := b.keeper(time.Hour, noReason)
-	k.Hint(lease.Hint{Instance: "another", Effect: "e2"}, lease.Hint{
+	k.Hint(leases.Hint{Instance: "another", Effect: "e2"}, leases.Hint{
 		Instance: "order:42", Effect: "e1", Cause: cancel.Cancelled{Reason: cancel.Requested, By: "ops"},
 	})
 	h := k.Hold(context.Background(), claimOf(1, "t"), time.Now())
@@ -144,7 +144,7 @@ func TestHintBeforeClaimReplyIsApplied(t *testing.T) {
 	b.want("cause", b.cause(h), "cancelled: requested by ops")
 	other := b.held(k, claimOf(2, "t"), time.Hour)
 	third := b.held(k, claimOf(3, "t"), time.Hour)
-	k.Hint(lease.Hint{Instance: "order:42", Effect: "e3"})
+	k.Hint(leases.Hint{Instance: "order:42", Effect: "e3"})
 	b.until("renewed", func() bool { return k.Counts().Renewed == 1 })
 	b.notCancelled(other)
 	b.notCancelled(third)
@@ -153,12 +153,12 @@ func TestHintBeforeClaimReplyIsApplied(t *testing.T) {
 func TestForgedHintHasNoEffect(t *testing.T) {
 	b := onServer(t)
 	const span = time.Second
-	k := b.keeper(span, func(context.Context, lease.Ref, []uint64) map[uint64]cancel.Cancelled {
+	k := b.keeper(span, func(context.Context, leases.Ref, []uint64) map[uint64]cancel.Cancelled {
 		return map[uint64]cancel.Cancelled{1: {Reason: cancel.LostSelect}}
 	})
 	h := b.held(k, claimOf(1, "t"), span)
-	k.Hint(lease.Hint{Instance: "order:42", Effect: "e1", Cause: cancel.Cancelled{Reason: cancel.Purged, By: "mallory"}})
-	k.Hint(lease.Hint{Instance: "another", Effect: "e1"}, lease.Hint{Instance: "order:42", Effect: "none"})
+	k.Hint(leases.Hint{Instance: "order:42", Effect: "e1", Cause: cancel.Cancelled{Reason: cancel.Purged, By: "mallory"}})
+	k.Hint(leases.Hint{Instance: "another", Effect: "e1"}, leases.Hint{Instance: "order:42", Effect: "none"})
 	b.until("renewed", func() bool { return k.Counts().Renewed > 0 })
 	b.notCancelled(h)
 	b.cancel(ref(1)) // the cause of the forged hint must not be used for this cancellation
@@ -170,11 +170,11 @@ func TestStolenLeaseStopsFirstWorker(t *testing.T) {
 	k := b.keeper(time.Hour, noReason)
 	h := b.held(k, claimOf(1, "t1"), time.Hour)
 	b.expire(ref(1))
-	b.wantClaim(claimOf(1, "t2"), lease.Acquired, 2)
-	k.Hint(lease.Hint{Instance: "order:42", Effect: "e1"})
+	b.wantClaim(claimOf(1, "t2"), leases.Acquired, 2)
+	k.Hint(leases.Hint{Instance: "order:42", Effect: "e1"})
 	b.want("reason", b.cause(h).Reason, cancel.LeaseLost)
 	b.want("counts", k.Counts().Lost, 1)
-	b.want("ack", b.ack(h.Claim, "x").Outcome, lease.Stolen)
+	b.want("ack", b.ack(h.Claim, "x").Outcome, leases.Stolen)
 }
 
 func TestTransientRenewalErrorDoesNotCancel(t *testing.T) {
@@ -222,7 +222,7 @@ func TestContextEndsBeforeLeaseCanBeClaimed(t *testing.T) {
 	other := newHarness(t, s.Client(t))
 	other.space, other.leases = b.space, b.leases
 	got := other.claim(claimOf(1, "t2"))
-	if got.Outcome != lease.Held {
+	if got.Outcome != leases.Held {
 		t.Fatalf("claimed by another: %v, %s after the claim", got.Outcome, time.Since(since))
 	}
 }
@@ -253,7 +253,7 @@ func TestLeasesAreRenewedInBatches(t *testing.T) {
 			r.Part, r.Effect = part, fmt.Sprint("e", part, ".", i)
 			until := strconv.FormatInt(b.now()+span.Milliseconds(), 10)
 			b.must(b.rdb.HSet(t.Context(), b.key(r), "e", r.Effect, "n", "1", "t", "t", "u", until, "d", span.Milliseconds()).Err())
-			h := k.Hold(context.Background(), lease.Claim{Ref: r, Token: "t"}, since.Add(span))
+			h := k.Hold(context.Background(), leases.Claim{Ref: r, Token: "t"}, since.Add(span))
 			t.Cleanup(h.Release)
 		}
 	}
@@ -295,9 +295,9 @@ func TestReleasedLeaseIsNotRenewed(t *testing.T) {
 	if h.Context().Err() == nil || h.Trusted() {
 		t.Fatal("still held")
 	}
-	k.Hint(lease.Hint{Instance: "order:42", Effect: "e1"})
+	k.Hint(leases.Hint{Instance: "order:42", Effect: "e1"})
 	other := b.held(k, claimOf(2, "t"), time.Hour)
-	k.Hint(lease.Hint{Instance: "order:42", Effect: "e2"})
+	k.Hint(leases.Hint{Instance: "order:42", Effect: "e2"})
 	b.until("the other is renewed", func() bool { return k.Counts().Renewed == 1 })
 	b.notCancelled(other)
 }

@@ -1,4 +1,4 @@
-package lease
+package leases
 
 import (
 	_ "embed"
@@ -14,7 +14,7 @@ const MaxRequired = 500
 
 // Required reports whether the results of activities are still required, without claiming any. refs are at most MaxRequired leases of one
 // partition. The reply has one outcome per lease: Gone, which is final, or OK, which may change at any time.
-func (l *Leases) Required(refs []Ref, done func([]Outcome, error)) {
+func (l *Scripts) Required(refs []Ref, done func([]Outcome, error)) {
 	keys, args := make([]string, len(refs)), make([]any, len(refs))
 	for i, r := range refs {
 		keys[i], args[i] = l.key(r), r.Effect
