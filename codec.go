@@ -8,8 +8,8 @@ import (
 	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/payload"
 	"github.com/pawlrun/pawl/internal/replay"
+	"github.com/pawlrun/pawl/internal/sealing"
 	"github.com/pawlrun/pawl/internal/text"
-	"github.com/pawlrun/pawl/pawlcodec"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
@@ -76,11 +76,11 @@ func (f form) encode(ptr any, limit int) (history.Payload, error) {
 // encodeAny encodes a value according to its dynamic type.
 func encodeAny(v any) (history.Payload, error) {
 	if v == nil {
-		return encode[any](formOf[any](), nil, pawlcodec.MaxInline)
+		return encode[any](formOf[any](), nil, sealing.MaxInline)
 	}
 	ptr := reflect.New(reflect.TypeOf(v))
 	ptr.Elem().Set(reflect.ValueOf(v))
-	return formOfType(ptr.Type().Elem()).encode(ptr.Interface(), pawlcodec.MaxInline)
+	return formOfType(ptr.Type().Elem()).encode(ptr.Interface(), sealing.MaxInline)
 }
 
 // decode decodes a payload into a T. The error is a *Failure that matches ErrUndecodable.
@@ -123,7 +123,7 @@ func (c codec[T]) Encode(v T) (history.Payload, error) {
 	if c.err != nil {
 		return history.Payload{}, c.err
 	}
-	return encode(c.form, v, pawlcodec.MaxStored)
+	return encode(c.form, v, sealing.MaxStored)
 }
 
 // Decode implements author.Codec.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/replay"
-	"github.com/pawlrun/pawl/pawlcodec"
+	"github.com/pawlrun/pawl/internal/sealing"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
@@ -67,7 +67,7 @@ func (o Orchestration[In, Out]) Do(fn func(*Context, In) (Out, error), opts ...B
 // example returns the zero value of the input as JSON. The console's start form is filled with it.
 func (o Orchestration[In, Out]) example() []byte {
 	var in In
-	p, err := encode(o.in, in, pawlcodec.MaxInline)
+	p, err := encode(o.in, in, sealing.MaxInline)
 	if err != nil {
 		return nil
 	}

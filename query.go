@@ -4,7 +4,7 @@ import (
 	"cmp"
 
 	"github.com/pawlrun/pawl/internal/author"
-	"github.com/pawlrun/pawl/pawlcodec"
+	"github.com/pawlrun/pawl/internal/sealing"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
@@ -58,7 +58,7 @@ func (q Query[In, Out]) Handle(ctx *Context, fn func(In) (Out, error)) error {
 		}
 		var answer history.Payload
 		if err == nil {
-			answer, err = encode(q.out, out, pawlcodec.MaxInline)
+			answer, err = encode(q.out, out, sealing.MaxInline)
 		}
 		if err != nil {
 			return history.Payload{}, author.ToFailure(err)

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"fmt"
 
-	"github.com/pawlrun/pawl/pawlcodec"
+	"github.com/pawlrun/pawl/internal/sealing"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
@@ -50,7 +50,7 @@ func (s Status[T]) Name() string { return s.name }
 // value that does not encode, for one that is too large (ErrTooLarge), and for a ninth name; the status then keeps its value and its
 // version.
 func (s Status[T]) Set(ctx *Context, v T) error {
-	p, err := encode(s.form, v, pawlcodec.MaxInline)
+	p, err := encode(s.form, v, sealing.MaxInline)
 	if err = cmp.Or(s.err, err); err != nil {
 		return fmt.Errorf("status: %w", err)
 	}

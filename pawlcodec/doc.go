@@ -8,8 +8,8 @@
 //	orchestration ──Seal──▶ history ─▶ TASKS ──Open──▶ activity ──Seal──▶ inbox
 //	history, result, status, answer ──Open──▶ client (gateway, console, command line)
 //
-// The owner of an instance, the stores and the streams handle sealed bytes only. Only the part of an orchestrator that runs the code
-// (package internal/replay), workers and clients have the Codec.
+// The owner of an instance, the stores and the streams handle sealed bytes only. Only the part of an orchestrator that runs the code,
+// workers and clients have the Codec.
 //
 // Sealed: inputs, results, events, updates and queries with their answers, custom statuses, side effects, and the message, stack and data
 // of failures returned by code. Readable: ids, names, versions, codes of failures, attributes, headers, keys of limits, the names and
@@ -32,10 +32,10 @@
 // compressed and encrypted bytes that Redis would have held.
 //
 // The object is written before its reference is sent, committed or acknowledged, and never changes. It is read when code or another
-// reader receives the payload. If it cannot be read at present, the error is an *ObjectError, which is handled like a missing key. The
+// reader receives the payload. If it cannot be read at present, it is handled like a missing key. The
 // name of an object written by a turn is derived from its place and body, like the salt; other names are random. An object lists the
-// instances that may refer to it, and is removed after all of them are. A reference is therefore useless anywhere else: see
-// CheckPortable. Decision record 81 describes the protocol.
+// instances that may refer to it, and is removed after all of them are. A reference is therefore useless anywhere else,
+// such as in an export. Decision record 81 describes the protocol.
 //
 // # Salt
 //
@@ -51,7 +51,8 @@
 //
 // A KeyProvider provides the current key and earlier ones. To rotate keys, first give all processes the new key in addition to the
 // current one, then make it the current one, and remove the old key when no instance and no retained history uses it. A payload whose key
-// is not available to a process, or whose key has the same id but other bytes, is a *KeyError with the id of the key. The instance is
+// is not available to a process, or whose key has the same id but other bytes, is an error that matches ErrNoKey or that of the provider,
+// and whose text has the id of the key. The instance is
 // stalled and continues when the key is available; a worker returns the task; a client returns the error. A payload that was changed is
 // ErrDamaged, and code that receives it gets pawl.ErrUndecodable.
 //

@@ -2,14 +2,23 @@ package pawlcodec_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 
+	"github.com/nats-io/nats.go"
+
+	"github.com/pawlrun/pawl/pkg/client"
+
 	"github.com/pawlrun/pawl/pawlcodec"
-	"github.com/pawlrun/pawl/pkg/history"
+)
+
+var (
+	ctx = context.Background()
+	nc  *nats.Conn
 )
 
 // An orchestrator, a worker and a client take the codec as Config.Codec and Options.Codec.
@@ -22,10 +31,11 @@ func ExampleNew() {
 	if err != nil {
 		panic(err)
 	}
-	sealed := codec.Seal(nil, history.Payload{Type: history.TypeJSON, Data: []byte(`{"card":"4242"}`)})
-	opened, err := codec.Open(sealed)
-	fmt.Println(string(opened.Data), err)
-	// Output: {"card":"4242"} <nil>
+	c, err := client.New(ctx, nc, client.Options{Codec: codec})
+	if err != nil {
+		panic(err)
+	}
+	defer c.Close()
 }
 
 // A key has an id, which payloads contain, and 32 bytes of a secret, which it never prints.
@@ -48,23 +58,16 @@ func ExampleKeys() {
 		}
 		return k
 	}
-	codec := func(keys pawlcodec.KeyProvider) *pawlcodec.Codec {
-		c, err := pawlcodec.New(pawlcodec.Options{Keys: keys})
-		if err != nil {
-			panic(err)
-		}
-		return c
-	}
-	october, november := key("2026-10", 1), key("2026-11", 2)
-	sealed := codec(pawlcodec.Keys(october)).Seal(nil, history.Payload{Type: history.TypeJSON, Data: []byte(`"4242"`)})
-
-	opened, err := codec(pawlcodec.Keys(november, october)).Open(sealed)
-	fmt.Println(string(opened.Data), err)
-	_, err = codec(pawlcodec.Keys(november)).Open(sealed)
-	_, missing := errors.AsType[*pawlcodec.KeyError](err)
-	fmt.Println(missing)
+	keys := pawlcodec.Keys(key("2026-11", 2), key("2026-10", 1))
+	current, err := keys.Current()
+	fmt.Println(current, err)
+	earlier, err := keys.Key("2026-10")
+	fmt.Println(earlier, err)
+	_, err = keys.Key("2025-11")
+	fmt.Println(errors.Is(err, pawlcodec.ErrNoKey))
 	// Output:
-	// "4242" <nil>
+	// key 2026-11 <nil>
+	// key 2026-10 <nil>
 	// true
 }
 

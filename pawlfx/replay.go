@@ -11,6 +11,7 @@ import (
 	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/builtin"
 	"github.com/pawlrun/pawl/internal/exported"
+	"github.com/pawlrun/pawl/internal/sealing"
 	"github.com/pawlrun/pawl/pawlcodec"
 )
 
@@ -33,7 +34,7 @@ func Replay(w io.Writer, files []string, opts ...fx.Option) int {
 		}
 		code, err := author.NewRegistry(bindings...)
 		if err == nil {
-			fit, err = exported.ReplayFiles(w, code, p.Codec, files)
+			fit, err = exported.ReplayFiles(w, code, (*sealing.Codec)(p.Codec), files)
 		}
 		return err
 	}))

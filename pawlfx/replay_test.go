@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/sealing"
 	"github.com/pawlrun/pawl/internal/show"
 	"github.com/pawlrun/pawl/pawlcodec"
 	"github.com/pawlrun/pawl/pawlfx"
@@ -33,7 +34,7 @@ func TestReplayReportsWhetherTheCodeFits(t *testing.T) {
 	}
 	long := history.Payload{Type: history.TypeJSON, Data: []byte(`"` + strings.Repeat("x", 8<<10) + `"`)}
 	for i, ev := range []history.Event{
-		&history.Started{Name: "film", Execution: 1, Payload: codec.Seal(nil, long)},
+		&history.Started{Name: "film", Execution: 1, Payload: (*sealing.Codec)(codec).Seal(nil, long)},
 		&history.ActivityScheduled{Name: "encode", Queue: "encode", Payload: history.Payload{Type: history.TypeJSON, Data: []byte(`"x"`)}, Attempt: 1},
 	} {
 		ev.Meta().ID, ev.Meta().At = uint64(i+1), 1_790_000_000_000

@@ -28,9 +28,9 @@ func floor(pkg string) int {
 		return 0
 	case "internal/attribute", "internal/effectid", "internal/eventcodec", "internal/fold":
 		return 1
-	case "internal/imported", "internal/limit", "internal/message", "internal/propagate", "internal/record", "pawlcodec":
+	case "internal/imported", "internal/limit", "internal/message", "internal/propagate", "internal/record", "internal/sealing":
 		return 2
-	case "internal/store", "internal/leases", "internal/limiter", "internal/transport", "internal/replay", "internal/partition", "internal/tracing", "internal/memlimit", "internal/show":
+	case "internal/store", "internal/leases", "internal/limiter", "internal/transport", "internal/replay", "internal/partition", "internal/tracing", "internal/memlimit", "internal/show", "pawlcodec":
 		return 3
 	case "internal/author", "internal/promx", "internal/request", "pkg/queue":
 		return 4
@@ -54,7 +54,7 @@ var pure = []string{
 	"bytes", "cmp", "container/list", "encoding/json", "errors", "fmt", "maps", "math", "slices", "strconv", "strings", "time",
 	module + "/internal/author", module + "/internal/effectid", module + "/internal/eventcodec", module + "/internal/fold", module + "/internal/imported",
 	module + "/internal/limit", module + "/internal/message", module + "/internal/propagate", module + "/internal/record", module + "/internal/replay",
-	module + "/internal/text", module + "/pawlcodec", module + "/pkg/cancel", module + "/pkg/history",
+	module + "/internal/sealing", module + "/internal/text", module + "/pkg/cancel", module + "/pkg/history",
 }
 
 // TestCoreImportsOnlyPurePackages checks that the core neither imports nor links a package with a connection.

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/sealing"
 	"github.com/pawlrun/pawl/internal/settings"
 	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pawlcodec"
@@ -58,7 +59,7 @@ func TestCheckFindsLostAndOrphanedObjects(t *testing.T) {
 		return code == 0 && len(stored()) == 2 && strings.Contains(out, "1 unread input") && strings.Contains(out, "0 findings")
 	})
 
-	orphan := pawlcodec.Object{Name: pawlcodec.ByClient + "." + strings.Repeat("0", 32), Owners: []string{"g-1", "absent"}, Body: []byte("of a start that was never sent")}
+	orphan := sealing.Object{Name: sealing.ByClient + "." + strings.Repeat("0", 32), Owners: []string{"g-1", "absent"}, Body: []byte("of a start that was never sent")}
 	if err := conn.PutObject(t.Context(), orphan); err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +78,7 @@ func TestCheckFindsLostAndOrphanedObjects(t *testing.T) {
 		}
 	}
 	code, out, _ = command(t, append(check, "--json")...)
-	if wantText(t, out, `"objects":1,"lost_objects":["`+pawlcodec.ByOrchestrator+".", `"orphaned_objects":["`+orphan.Name+`"]`); code != 1 {
+	if wantText(t, out, `"objects":1,"lost_objects":["`+sealing.ByOrchestrator+".", `"orphaned_objects":["`+orphan.Name+`"]`); code != 1 {
 		t.Errorf("code %d\n%s", code, out)
 	}
 }

@@ -7,9 +7,9 @@ import (
 	"io"
 	"os"
 
+	"github.com/pawlrun/pawl/internal/sealing"
 	"github.com/pawlrun/pawl/internal/settings"
 	"github.com/pawlrun/pawl/internal/term"
-	"github.com/pawlrun/pawl/pawlcodec"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
@@ -45,9 +45,9 @@ func readFile(name string) ([]byte, error) {
 
 // bounded reads a payload. More than the maximum is an error, and is not read to its end.
 func bounded(r io.Reader) ([]byte, error) {
-	b, err := io.ReadAll(io.LimitReader(r, pawlcodec.MaxStored+1))
-	if err == nil && len(b) > pawlcodec.MaxStored {
-		err = fmt.Errorf("more than %d bytes, the maximum", pawlcodec.MaxStored)
+	b, err := io.ReadAll(io.LimitReader(r, sealing.MaxStored+1))
+	if err == nil && len(b) > sealing.MaxStored {
+		err = fmt.Errorf("more than %d bytes, the maximum", sealing.MaxStored)
 	}
 	return b, err
 }

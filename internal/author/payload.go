@@ -3,14 +3,14 @@ package author
 import (
 	"context"
 
-	"github.com/pawlrun/pawl/pawlcodec"
+	"github.com/pawlrun/pawl/internal/sealing"
 )
 
 type maxPayloadKey struct{}
 
 // WithMaxPayload returns a context for an activity whose result may have the given number of bytes.
 func WithMaxPayload(ctx context.Context, bytes int) context.Context {
-	if bytes == pawlcodec.MaxInline {
+	if bytes == sealing.MaxInline {
 		return ctx
 	}
 	return context.WithValue(ctx, maxPayloadKey{}, bytes)
@@ -21,5 +21,5 @@ func MaxPayload(ctx context.Context) int {
 	if n, ok := ctx.Value(maxPayloadKey{}).(int); ok {
 		return n
 	}
-	return pawlcodec.MaxInline
+	return sealing.MaxInline
 }

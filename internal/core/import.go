@@ -8,7 +8,7 @@ import (
 	"github.com/pawlrun/pawl/internal/imported"
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/record"
-	"github.com/pawlrun/pawl/pawlcodec"
+	"github.com/pawlrun/pawl/internal/sealing"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -52,7 +52,7 @@ func (t *turns) importInstance(in *instance, s *history.Started) {
 		events, err = m.Adopt(in.id, s)
 	}
 	for i := 0; i < len(events) && err == nil; i++ { // a payload in the object store would be removed with the exported instance
-		err = pawlcodec.CheckPortable(events[i])
+		err = sealing.CheckPortable(events[i])
 	}
 	if errors.Is(err, eventcodec.ErrNewerVersion) {
 		t.owner.removals.stall(in, stallUnreadable, err.Error()) // the start keeps its payload

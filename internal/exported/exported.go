@@ -11,16 +11,16 @@ import (
 	"github.com/pawlrun/pawl/internal/effectid"
 	"github.com/pawlrun/pawl/internal/fold"
 	"github.com/pawlrun/pawl/internal/replay"
+	"github.com/pawlrun/pawl/internal/sealing"
 	"github.com/pawlrun/pawl/internal/show"
 	"github.com/pawlrun/pawl/internal/stacks"
-	"github.com/pawlrun/pawl/pawlcodec"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
 // ReplayFiles replays the histories in files with the code of a registry, and with a codec if their payloads are sealed. It writes one
 // line per file and reports whether the code matches all of them. A payload that encodes differently is reported but is not a mismatch,
 // because an orchestrator keeps the recorded one. Code that blocks is a mismatch: its stack is written, and its goroutine is abandoned.
-func ReplayFiles(w io.Writer, code *author.Registry, codec *pawlcodec.Codec, files []string) (fit bool, err error) {
+func ReplayFiles(w io.Writer, code *author.Registry, codec *sealing.Codec, files []string) (fit bool, err error) {
 	fit = true
 	for _, file := range files {
 		text, failed := replayFile(code, codec, file)
@@ -34,7 +34,7 @@ func ReplayFiles(w io.Writer, code *author.Registry, codec *pawlcodec.Codec, fil
 	return fit, nil
 }
 
-func replayFile(code *author.Registry, codec *pawlcodec.Codec, file string) (text string, err error) {
+func replayFile(code *author.Registry, codec *sealing.Codec, file string) (text string, err error) {
 	b, err := os.ReadFile(file)
 	if err != nil {
 		return "", err

@@ -11,8 +11,8 @@ import (
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/internal/redistest"
+	"github.com/pawlrun/pawl/internal/sealing"
 	"github.com/pawlrun/pawl/internal/transport"
-	"github.com/pawlrun/pawl/pawlcodec"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
@@ -186,7 +186,7 @@ func (f *roleFleet) maintains() {
 	_, _, err = conn.OldestTask(f.ctx, "default")
 	f.must(err)
 	f.must(conn.EnsureObjects(f.ctx))
-	f.must(conn.PutObject(f.ctx, pawlcodec.Object{Name: pawlcodec.ByOrchestrator + "." + strings.Repeat("0", 32), Owners: []string{"smith"}, Body: []byte("x")}))
+	f.must(conn.PutObject(f.ctx, sealing.Object{Name: sealing.ByOrchestrator + "." + strings.Repeat("0", 32), Owners: []string{"smith"}, Body: []byte("x")}))
 	audit, err := transport.JoinToPublish(f.ctx, f.as("default", transport.RoleOperator), transport.Options{})
 	f.must(err)
 	defer audit.Close()

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/sealing"
 	"github.com/pawlrun/pawl/internal/text"
-	"github.com/pawlrun/pawl/pawlcodec"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -188,7 +188,7 @@ func (c *call) scheduleActivity() (w *work, refused *history.Failure) {
 // samePayload compares the payload that the code made with the recorded one. A difference, such as an added field, is allowed unless the
 // options are strict.
 func (x *record) samePayload(met history.Event, recorded, made history.Payload) bool {
-	if pawlcodec.Name(recorded) != "" && x.opts.Codec.SamePayload(x.place(eventPlace, met.Meta().ID), met, owners(x, met), recorded, made) {
+	if sealing.Name(recorded) != "" && x.opts.Codec.SamePayload(x.place(eventPlace, met.Meta().ID), met, owners(x, met), recorded, made) {
 		return true
 	}
 	if recorded = x.unseal(recorded); recorded.Type == made.Type && bytes.Equal(recorded.Data, made.Data) {

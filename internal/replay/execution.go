@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/internal/effectid"
-	"github.com/pawlrun/pawl/pawlcodec"
+	"github.com/pawlrun/pawl/internal/sealing"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
@@ -38,9 +38,9 @@ type Limits struct {
 const DefaultDepth = 100
 
 // MaxPayload is the default limit on the size of one payload without an object store, in bytes.
-const MaxPayload = pawlcodec.MaxInline
+const MaxPayload = sealing.MaxInline
 
-func (l Limits) withDefaults(c *pawlcodec.Codec) Limits {
+func (l Limits) withDefaults(c *sealing.Codec) Limits {
 	if l.Payload == 0 {
 		l.Payload = c.MaxPayload()
 	}
@@ -64,9 +64,9 @@ type Options struct {
 	Logger *slog.Logger
 	Limits Limits
 	// Codec opens the payloads that the code receives and seals those of its decisions. If it is nil, payloads are not sealed.
-	Codec *pawlcodec.Codec
+	Codec *sealing.Codec
 	// Load reads the objects of payloads that are in the object store. If it is nil, these payloads cannot be opened.
-	Load pawlcodec.Load
+	Load sealing.Load
 	// Strict makes a payload that encodes differently on replay a Divergence.
 	Strict bool
 	// PayloadChanged, if set, is called for every payload that encodes differently on replay, with the name of its activity, child or

@@ -9,7 +9,7 @@ import (
 
 	"github.com/pawlrun/pawl/internal/effectid"
 	"github.com/pawlrun/pawl/internal/replay"
-	"github.com/pawlrun/pawl/pawlcodec"
+	"github.com/pawlrun/pawl/internal/sealing"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
@@ -17,15 +17,15 @@ import (
 // the first, the object would be removed with the owners of the first while the second still refers to it. A replay computes the same
 // names without reading an object.
 func TestObjectOfADecisionDependsOnItsOwners(t *testing.T) {
-	c, err := pawlcodec.New(pawlcodec.Options{Store: true})
+	c, err := sealing.New(sealing.Options{Store: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	large := history.Payload{Type: history.TypeJSON, Data: bytes.Repeat([]byte("0"), 1<<20)}
-	run := func(receiver, parent string, child bool) []pawlcodec.Object {
+	run := func(receiver, parent string, child bool) []sealing.Object {
 		opts := replay.Options{Codec: c, Strict: true, Load: func(string, int, int) ([]byte, error) {
 			t.Error("a replay reads an object")
-			return nil, pawlcodec.ErrNotLoaded
+			return nil, sealing.ErrNotLoaded
 		}}
 		code := replay.Program(func(x *replay.Code) replay.Ending {
 			if child {
@@ -66,12 +66,12 @@ func TestObjectOfADecisionDependsOnItsOwners(t *testing.T) {
 
 // If a key or the setting is missing, another owner may take over the partition. An error of the object store is the same for all owners.
 func TestErrorOfTheObjectStoreIsDistinctFromAMissingKey(t *testing.T) {
-	c, err := pawlcodec.New(pawlcodec.Options{Store: true})
+	c, err := sealing.New(sealing.Options{Store: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	sealed, _ := c.SealStored(pawlcodec.ByClient, history.Payload{Type: history.TypeJSON, Data: bytes.Repeat([]byte("0"), 1<<20)})
-	for cause, want := range map[error]error{errors.New("no answer"): replay.ErrObject, pawlcodec.ErrNotLoaded: replay.ErrSealed} {
+	sealed, _ := c.SealStored(sealing.ByClient, history.Payload{Type: history.TypeJSON, Data: bytes.Repeat([]byte("0"), 1<<20)})
+	for cause, want := range map[error]error{errors.New("no answer"): replay.ErrObject, sealing.ErrNotLoaded: replay.ErrSealed} {
 		x := replay.New(effectid.Identity{Instance: "i", Execution: 1}, program(sealedCode), replay.Options{Codec: c, Load: func(string, int, int) ([]byte, error) { return nil, cause }})
 		_, err := x.Apply(&history.Started{Name: "o", Payload: sealed})
 		if !errors.Is(err, want) || errors.Is(err, replay.ErrSealed) != (want == replay.ErrSealed) {

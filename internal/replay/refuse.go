@@ -3,7 +3,7 @@ package replay
 import (
 	"fmt"
 
-	"github.com/pawlrun/pawl/pawlcodec"
+	"github.com/pawlrun/pawl/internal/sealing"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
@@ -57,7 +57,7 @@ func (x *record) refuse(made history.Event, failure *history.Failure) *history.F
 // noRoom returns the failure of a decision that does not fit into the step, or nil.
 func (x *record) noRoom(made history.Event) *history.Failure {
 	size := sizeOf(made)
-	if x.opts.Codec.Stores() && size > pawlcodec.StoreAbove { // only a reference is in the event, but the object is in memory until the turn is over
+	if x.opts.Codec.Stores() && size > sealing.StoreAbove { // only a reference is in the event, but the object is in memory until the turn is over
 		size = (size + x.stored.bytes) / storedShare
 	}
 	if size <= x.room {

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/pawlrun/pawl/pawlcodec"
+	"github.com/pawlrun/pawl/internal/sealing"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
@@ -30,7 +30,7 @@ const (
 func (x *record) unseal(p history.Payload) history.Payload {
 	opened, err := x.opts.Codec.OpenWith(x.opts.Load, p)
 	x.failSealed(err)
-	if pawlcodec.Name(p) != "" {
+	if sealing.Name(p) != "" {
 		x.stored.held += len(opened.Data)
 	}
 	return opened
@@ -43,11 +43,11 @@ func (x *record) unsealFailure(f *history.Failure) *history.Failure {
 }
 
 func (x *record) failSealed(err error) {
-	if x.err != nil || !pawlcodec.Unavailable(err) {
+	if x.err != nil || !sealing.Unavailable(err) {
 		return
 	}
 	kind := ErrSealed
-	if errors.As(err, new(*pawlcodec.ObjectError)) && !errors.Is(err, pawlcodec.ErrNotLoaded) {
+	if errors.As(err, new(*sealing.ObjectError)) && !errors.Is(err, sealing.ErrNotLoaded) {
 		kind = ErrObject
 	}
 	x.err = fmt.Errorf("%w: instance %s: %w", kind, x.id.Instance, err)
@@ -56,9 +56,9 @@ func (x *record) failSealed(err error) {
 
 // stored tracks the payloads of an execution that are kept in the object store.
 type stored struct {
-	objects []pawlcodec.Object // to be stored before the decisions are committed
-	bytes   int                // total size of objects
-	held    int                // bytes of large payloads that the code has received and sent, and may still reference
+	objects []sealing.Object // to be stored before the decisions are committed
+	bytes   int              // total size of objects
+	held    int              // bytes of large payloads that the code has received and sent, and may still reference
 }
 
 const (
@@ -91,7 +91,7 @@ func seal(x *record, ev history.Event) {
 }
 
 // TakeObjects returns the objects of the decisions since the last call. They must be stored before the decisions are committed.
-func TakeObjects(x *Execution) []pawlcodec.Object {
+func TakeObjects(x *Execution) []sealing.Object {
 	taken := x.stored.objects
 	x.stored.objects, x.stored.bytes = nil, 0
 	return taken

@@ -9,6 +9,7 @@ import (
 	"github.com/pawlrun/pawl/internal/effectid"
 	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/internal/replay"
+	"github.com/pawlrun/pawl/internal/sealing"
 	"github.com/pawlrun/pawl/pawlcodec"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -54,7 +55,7 @@ func sealedCode(x *replay.Code) (string, error) {
 }
 
 // sealedRun runs sealedCode with a codec, and returns the history.
-func sealedRun(t *testing.T, c *pawlcodec.Codec) []history.Event {
+func sealedRun(t *testing.T, c *sealing.Codec) []history.Event {
 	t.Helper()
 	x := sealedExecution(c)
 	inputs := []history.Event{
@@ -89,12 +90,12 @@ func sealedRun(t *testing.T, c *pawlcodec.Codec) []history.Event {
 	return events
 }
 
-func sealedExecution(c *pawlcodec.Codec) *replay.Execution {
+func sealedExecution(c *sealing.Codec) *replay.Execution {
 	id := effectid.Identity{Instance: "order-1", Origin: history.Position{Seq: 1, Time: 2}, Execution: 1}
 	return replay.New(id, program(sealedCode), replay.Options{Codec: c, Strict: true})
 }
 
-func codecOf(t *testing.T, compress bool, current byte, earlier ...byte) *pawlcodec.Codec {
+func codecOf(t *testing.T, compress bool, current byte, earlier ...byte) *sealing.Codec {
 	t.Helper()
 	var all []pawlcodec.Key
 	for _, b := range append([]byte{current}, earlier...) {
@@ -108,7 +109,7 @@ func codecOf(t *testing.T, compress bool, current byte, earlier ...byte) *pawlco
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c
+	return (*sealing.Codec)(c)
 }
 
 func TestSealedHistoryReplaysAfterARotation(t *testing.T) {
@@ -140,7 +141,7 @@ func TestMissingKeyBreaksTheExecutionAndIsNoDivergence(t *testing.T) {
 	for n := 1; n <= len(events); n++ {
 		x := sealedExecution(codecOf(t, false, 2))
 		err := x.Replay(events[:n])
-		missing, ok := errors.AsType[*pawlcodec.KeyError](err)
+		missing, ok := errors.AsType[*sealing.KeyError](err)
 		if !ok || missing.ID != "k1" || !errors.Is(err, replay.ErrSealed) || errors.As(err, new(*replay.Divergence)) {
 			t.Errorf("%d events: %v", n, err)
 		}

@@ -15,9 +15,9 @@ import (
 	"github.com/pawlrun/pawl/internal/outage"
 	"github.com/pawlrun/pawl/internal/pool"
 	"github.com/pawlrun/pawl/internal/replay"
+	"github.com/pawlrun/pawl/internal/sealing"
 	"github.com/pawlrun/pawl/internal/timers"
 	"github.com/pawlrun/pawl/internal/turn"
-	"github.com/pawlrun/pawl/pawlcodec"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
@@ -323,7 +323,7 @@ func (t *hostTurn) loadObject(name string, size, opens int) ([]byte, error) {
 }
 
 // storeObjects writes the large payloads of the turn before the answer, and so before the commit.
-func (t *hostTurn) storeObjects(instance string, objects []pawlcodec.Object) error {
+func (t *hostTurn) storeObjects(instance string, objects []sealing.Object) error {
 	return t.host.putObjects(t.host.ctx, t.host.turnerOf(instance), instance, objects)
 }
 

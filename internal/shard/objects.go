@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/internal/replay"
+	"github.com/pawlrun/pawl/internal/sealing"
 	"github.com/pawlrun/pawl/internal/transport"
-	"github.com/pawlrun/pawl/pawlcodec"
 )
 
 // Large payloads are stored as objects: see decision 81. A turn writes the objects of its decisions before its commit is sent, and its code
@@ -49,12 +49,12 @@ func (l *lastTime) get() time.Time {
 func (l *lastTime) within(d time.Duration) bool { return time.Since(l.get()) < d }
 
 // storeObjects writes the objects of a turn.
-func (s *shell) storeObjects(instance string, objects []pawlcodec.Object) error {
+func (s *shell) storeObjects(instance string, objects []sealing.Object) error {
 	return s.process.putObjects(s.life, s.turns, instance, objects)
 }
 
 // putObjects writes the objects of the turn that t is running.
-func (s *Process) putObjects(ctx context.Context, t *turner, instance string, objects []pawlcodec.Object) error {
+func (s *Process) putObjects(ctx context.Context, t *turner, instance string, objects []sealing.Object) error {
 	if len(objects) == 0 {
 		return nil
 	}
@@ -99,7 +99,7 @@ func (s *Process) loadForTurn(ctx context.Context, t *turner, name string, size,
 }
 
 // loader returns a function that reads objects for a replica. A process has at most maxReplicas, so their reads need no other limit.
-func (s *Process) loader(ctx context.Context) pawlcodec.Load {
+func (s *Process) loader(ctx context.Context) sealing.Load {
 	return func(name string, size, _ int) ([]byte, error) { return s.loadObject(ctx, name, size) }
 }
 
@@ -107,7 +107,7 @@ func (s *Process) loader(ctx context.Context) pawlcodec.Load {
 // stayed missing: if the store has lost its objects, a partition would wait for each of them.
 func (s *Process) loadObject(ctx context.Context, name string, size int) (body []byte, err error) {
 	if !s.cfg.Codec.Stores() {
-		return nil, pawlcodec.ErrNotLoaded
+		return nil, sealing.ErrNotLoaded
 	}
 	wait := lagWait
 	if s.missed.within(missedFor) {

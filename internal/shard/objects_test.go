@@ -18,9 +18,9 @@ import (
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/internal/replay"
+	"github.com/pawlrun/pawl/internal/sealing"
 	"github.com/pawlrun/pawl/internal/store"
 	"github.com/pawlrun/pawl/internal/transport"
-	"github.com/pawlrun/pawl/pawlcodec"
 )
 
 // objectHarness is an object store with a collector, and without owners of partitions.
@@ -47,7 +47,7 @@ func newObjectHarness(t *testing.T) *objectHarness {
 	w.ok(conn.EnsureObjects(t.Context()))
 	met, err := NewMetrics(prometheus.NewRegistry(), "default", 2, nil)
 	w.ok(err)
-	codec, err := pawlcodec.New(pawlcodec.Options{Store: true})
+	codec, err := sealing.New(sealing.Options{Store: true})
 	w.ok(err)
 	run := redisx.NewRunner(w.rdb)
 	t.Cleanup(run.Close)
@@ -64,10 +64,10 @@ func (w *objectHarness) ok(err error) {
 	}
 }
 
-func objectName(of string) string { return pawlcodec.ByOrchestrator + "." + strings.Repeat(of, 32) }
+func objectName(of string) string { return sealing.ByOrchestrator + "." + strings.Repeat(of, 32) }
 
 func (w *objectHarness) put(of string, owners ...string) error {
-	return w.conn.PutObject(w.t.Context(), pawlcodec.Object{Name: objectName(of), Owners: owners, Body: make([]byte, 600<<10)})
+	return w.conn.PutObject(w.t.Context(), sealing.Object{Name: objectName(of), Owners: owners, Body: make([]byte, 600<<10)})
 }
 
 func (w *objectHarness) listed() (all []transport.StoredObject) {
@@ -214,7 +214,7 @@ func TestStoreThatDoesNotAnswerIsNotCalledAgainAtOnce(t *testing.T) {
 		return err
 	}
 	write := func() error {
-		return s.storeObjects("i", []pawlcodec.Object{{Name: objectName("b"), Owners: []string{"i"}, Body: []byte("b")}})
+		return s.storeObjects("i", []sealing.Object{{Name: objectName("b"), Owners: []string{"i"}, Body: []byte("b")}})
 	}
 	w.ok(read())
 	late, stop := context.WithTimeout(t.Context(), 0)

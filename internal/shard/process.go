@@ -21,10 +21,10 @@ import (
 	"github.com/pawlrun/pawl/internal/pool"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/internal/replay"
+	"github.com/pawlrun/pawl/internal/sealing"
 	"github.com/pawlrun/pawl/internal/store"
 	"github.com/pawlrun/pawl/internal/tracing"
 	"github.com/pawlrun/pawl/internal/transport"
-	"github.com/pawlrun/pawl/pawlcodec"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
@@ -40,7 +40,7 @@ type Config struct {
 	TurnLimit         time.Duration
 	OwnerTTL          time.Duration
 	FailDiverged      bool
-	Codec             *pawlcodec.Codec
+	Codec             *sealing.Codec
 	Retention         core.Retention
 	Limits            replay.Limits
 	Programs          *author.Registry

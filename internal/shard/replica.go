@@ -12,7 +12,7 @@ import (
 	"github.com/pawlrun/pawl/internal/pool"
 	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/internal/request"
-	"github.com/pawlrun/pawl/pawlcodec"
+	"github.com/pawlrun/pawl/internal/sealing"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
@@ -50,7 +50,7 @@ func (qs *queries) query(ctx context.Context, q *request.Query) (request.Reply, 
 }
 
 // queryReplica runs a query on a replica.
-func (s *Process) queryReplica(name string, input history.Payload, id string, execution uint64, events []history.Event, load pawlcodec.Load) (*request.QueryAnswer, error) {
+func (s *Process) queryReplica(name string, input history.Payload, id string, execution uint64, events []history.Event, load sealing.Load) (*request.QueryAnswer, error) {
 	r := &request.QueryAnswer{Execution: execution, Events: uint64(len(events))}
 	var found bool
 	var names []string
@@ -115,7 +115,7 @@ func (s *Process) awaitedByReplica(id string, execution uint64, events []history
 
 // onReplica replays an instance and calls use with the replica. If onReplica returns an error, use may still be running, and the caller must not
 // read what it writes.
-func (s *Process) onReplica(what, id string, execution uint64, events []history.Event, within time.Duration, load pawlcodec.Load, use func(*replay.Execution)) error {
+func (s *Process) onReplica(what, id string, execution uint64, events []history.Event, within time.Duration, load sealing.Load, use func(*replay.Execution)) error {
 	start, ok := events[0].(*history.Started)
 	if !ok {
 		return fmt.Errorf("instance %s: the history does not begin with a start: %w", id, eventcodec.ErrCorrupt)

@@ -11,9 +11,9 @@ import (
 	"github.com/pawlrun/pawl/internal/failpoint"
 	"github.com/pawlrun/pawl/internal/promx"
 	"github.com/pawlrun/pawl/internal/replay"
+	"github.com/pawlrun/pawl/internal/sealing"
 	"github.com/pawlrun/pawl/internal/timers"
 	"github.com/pawlrun/pawl/internal/turn"
-	"github.com/pawlrun/pawl/pawlcodec"
 )
 
 // turner runs orchestration code on a goroutine of its own, one job after the other.
@@ -159,7 +159,7 @@ type turnRun struct {
 // turnBackend transfers the objects of a turn, and receives its end: turnDone on the goroutine of the turner, turnBlocked on that of the watchdog.
 type turnBackend interface {
 	loadObject(name string, size, opens int) ([]byte, error)
-	storeObjects(instance string, objects []pawlcodec.Object) error
+	storeObjects(instance string, objects []sealing.Object) error
 	turnDone(r *turnRun)
 	turnBlocked(r *turnRun)
 }

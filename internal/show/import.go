@@ -8,7 +8,7 @@ import (
 	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/internal/fold"
 	"github.com/pawlrun/pawl/internal/imported"
-	"github.com/pawlrun/pawl/pawlcodec"
+	"github.com/pawlrun/pawl/internal/sealing"
 )
 
 // ReadImport reads the latest execution of an export, and reports whether it was running. The error is imported.ErrNoImport.
@@ -35,7 +35,7 @@ func ReadImport(export []byte) (m *imported.Instance, running bool, _ error) {
 	m = &imported.Instance{Instance: instance, Attributes: attributes.String()}
 	events := executions[len(executions)-1]
 	for _, e := range events {
-		if err := pawlcodec.CheckPortable(e); err != nil {
+		if err := sealing.CheckPortable(e); err != nil {
 			return nil, false, fmt.Errorf("%w: %w", imported.ErrNoImport, err)
 		}
 		b, err := eventcodec.Encode(e)

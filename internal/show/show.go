@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/pawlrun/pawl/internal/eventcodec"
-	"github.com/pawlrun/pawl/pawlcodec"
+	"github.com/pawlrun/pawl/internal/sealing"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -104,7 +104,7 @@ func Payload(p history.Payload) json.RawMessage {
 	if len(p.Data) == 0 {
 		return nil
 	}
-	if sealed := pawlcodec.Describe(p); sealed != "" {
+	if sealed := sealing.Describe(p); sealed != "" {
 		b, _ := json.Marshal(sealed) //nolint:errchkjson // strings always encode
 		return b
 	}

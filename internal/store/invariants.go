@@ -11,7 +11,7 @@ import (
 	"github.com/pawlrun/pawl/internal/fold"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redisx"
-	"github.com/pawlrun/pawl/pawlcodec"
+	"github.com/pawlrun/pawl/internal/sealing"
 )
 
 // instanceCheck is the check of one instance: the data that was read, and the rules that it breaks.
@@ -44,7 +44,7 @@ func (x *instanceCheck) fold() {
 	}
 	x.state, x.result.Events, x.result.Unread = state, state.Len, len(x.loaded.Unread)
 	for _, e := range x.loaded.Events {
-		x.result.References = append(x.result.References, pawlcodec.References(e)...)
+		x.result.References = append(x.result.References, sealing.References(e)...)
 	}
 	x.loaded.Events = nil
 }

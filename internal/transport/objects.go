@@ -12,8 +12,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/pawlrun/pawl/internal/sealing"
 	"github.com/pawlrun/pawl/internal/wire"
-	"github.com/pawlrun/pawl/pawlcodec"
 )
 
 // OBJECTS is the object store: a stream with a subject for each part of an object.
@@ -29,7 +29,7 @@ import (
 const (
 	objectPart   = 512 << 10 // bytes; with its headers it fits into a message of the server (1 MiB by default)
 	objectOwners = "owners"
-	maxObject    = pawlcodec.MaxStored + 64<<10
+	maxObject    = sealing.MaxStored + 64<<10
 
 	// objectsInFlight is the maximum number of bytes of objects that a process reads concurrently. A larger object is read alone.
 	objectsInFlight = 128 << 20
@@ -93,7 +93,7 @@ func (c *objects) EnsureObjects(ctx context.Context) error {
 // PutObject stores an object, and returns when all of it is stored. The written parts of an object that fails are removed together with its
 // owners. The error is ErrRemoving if a part already existed and the object is marked. A mark precedes the removal by at least an hour, so
 // if a later mark is not seen here, references are checked once more before the removal.
-func (c *objects) PutObject(ctx context.Context, o pawlcodec.Object) (err error) {
+func (c *objects) PutObject(ctx context.Context, o sealing.Object) (err error) {
 	defer func() { c.transferred(&c.count.objectsStored, err) }()
 	if len(o.Body) > maxObject {
 		return fmt.Errorf("%w: an object of %d bytes, at most %d are allowed", ErrTooLarge, len(o.Body), maxObject)
@@ -109,7 +109,7 @@ func (c *objects) PutObject(ctx context.Context, o pawlcodec.Object) (err error)
 		there, err = c.putPart(ctx, c.subj.objectPart(o.Name, strconv.Itoa(n)), part)
 		again, body = again || there, body[len(part):]
 	}
-	if err == nil && again && strings.HasPrefix(o.Name, pawlcodec.ByOrchestrator+".") { // names by other writers are random
+	if err == nil && again && strings.HasPrefix(o.Name, sealing.ByOrchestrator+".") { // names by other writers are random
 		err = c.unmarked(ctx, o.Name)
 	}
 	if err != nil {

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/pawlrun/pawl/internal/message"
-	"github.com/pawlrun/pawl/pawlcodec"
+	"github.com/pawlrun/pawl/internal/sealing"
 )
 
 // Role is the purpose of a NATS user. Each role has the permissions of PermissionsOf, and its own inbox prefix, so that it cannot read
@@ -46,7 +46,7 @@ func PermissionsOf(namespace string, r Role, inbox func(Role) string) (Permissio
 	case RoleClient:
 		p = s.client(namespace)
 	case RoleEvents:
-		p = Permissions{Publish: []string{s.input(message.SenderClient, "*", message.KindEvent, ">"), s.object(pawlcodec.ByClient, "*")}}
+		p = Permissions{Publish: []string{s.input(message.SenderClient, "*", message.KindEvent, ">"), s.object(sealing.ByClient, "*")}}
 	case RoleOperator:
 		p = s.client(namespace)
 		p.Publish = append(p.Publish, s.input(message.SenderClient, "*", message.KindPurge, ""), s.input(message.SenderClient, "*", message.KindOperate, ">"), s.requestAll(AccessAdmin), s.workers(), s.drain(),
@@ -90,7 +90,7 @@ func (s subjects) orchestrator(ns string, inbox func(Role) string) Permissions {
 	for _, call := range []string{"STREAM.CREATE.", "STREAM.UPDATE.", "STREAM.INFO.", "STREAM.PURGE."} {
 		p.Publish = append(p.Publish, js(call+objectsStream(ns)))
 	}
-	p.Publish = append(append(p.Publish, s.objects(ns, pawlcodec.ByOrchestrator)...), s.removing("*.*"), js("DIRECT.GET."+objectsStream(ns)+"."+s.removing("*.*")))
+	p.Publish = append(append(p.Publish, s.objects(ns, sealing.ByOrchestrator)...), s.removing("*.*"), js("DIRECT.GET."+objectsStream(ns)+"."+s.removing("*.*")))
 	for _, to := range []Role{RoleClient, RoleOperator, RoleOrchestrator} { // for replies
 		p.Publish = append(p.Publish, inbox(to)+".>")
 	}
@@ -100,7 +100,7 @@ func (s subjects) orchestrator(ns string, inbox func(Role) string) Permissions {
 func (s subjects) worker(ns string, inbox func(Role) string) Permissions {
 	tasks := tasksStream(ns)
 	return Permissions{
-		Publish: append(s.objects(ns, pawlcodec.ByWorker),
+		Publish: append(s.objects(ns, sealing.ByWorker),
 			js("STREAM.INFO."+inputsStream(ns)), js("STREAM.INFO."+tasks),
 			js("CONSUMER.CREATE."+tasks+".>"), js("CONSUMER.INFO."+tasks+".*"), js("CONSUMER.MSG.NEXT."+tasks+".*"), "$JS.ACK."+tasks+".>",
 			s.doorbellAll(), inbox(RoleOperator)+".>", inbox(RoleOrchestrator)+".>", // to the roles that request the list of workers
@@ -111,7 +111,7 @@ func (s subjects) worker(ns string, inbox func(Role) string) Permissions {
 
 func (s subjects) client(ns string) Permissions {
 	return Permissions{
-		Publish: append(s.objects(ns, pawlcodec.ByClient),
+		Publish: append(s.objects(ns, sealing.ByClient),
 			s.input(message.SenderClient, "*", message.KindStart, ">"), s.input(message.SenderClient, "*", message.KindEvent, ">"), s.input(message.SenderClient, "*", message.KindUpdate, ">"),
 			s.input(message.SenderClient, "*", message.KindCancel, ""),
 			s.requestAll(AccessRead), js("STREAM.INFO."+inputsStream(ns)), // for the number of partitions

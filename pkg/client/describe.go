@@ -131,7 +131,7 @@ func (c *Client) describe(ctx context.Context, id string, accepted uint64) (*req
 	err := c.requestInstance(ctx, id, &request.Describe{Instance: id, Accepted: accepted}, d)
 	_ = c.openResult(c.small(ctx), id, &d.Result, &d.Failure) // a payload that cannot be decoded is returned as stored
 	if s := d.CustomStatus; s != nil {
-		s.Payload, _ = c.opts.Codec.Open(s.Payload)
+		s.Payload, _ = c.codec().Open(s.Payload)
 	}
 	for i := range d.OpenUpdates {
 		u := &d.OpenUpdates[i]

@@ -79,7 +79,7 @@ func (c *Client) entries(id string, after uint64, r *request.HistoryPage, open o
 		if cancelled, ok := e.(*history.ActivityCancelRequested); ok {
 			entry.Report = reports[cancelled.Scheduled]
 		}
-		_ = c.opts.Codec.OpenEvent(open, e) // a payload that cannot be decoded is returned as stored
+		_ = c.codec().OpenEvent(open, e) // a payload that cannot be decoded is returned as stored
 		entry.ID, entry.At = e.Meta().ID, timeOf(e.Meta().At)
 		entry.Type, entry.Event = reflect.TypeOf(e).Elem().Name(), e
 		if !yield(entry, nil) {

@@ -43,9 +43,9 @@ func (c *Client) QueryRaw(ctx context.Context, name, id string, p history.Payloa
 	if n := len(p.Data); n > transport.MaxPayload {
 		return QueryAnswer[history.Payload]{}, fmt.Errorf("client: query %s of %s: %w", name, id, tooLarge(n, transport.MaxPayload))
 	}
-	err := c.requestInstance(ctx, id, &request.Query{Instance: id, Name: name, Payload: c.opts.Codec.Seal(nil, p)}, &r)
+	err := c.requestInstance(ctx, id, &request.Query{Instance: id, Name: name, Payload: c.codec().Seal(nil, p)}, &r)
 	if err == nil {
-		err = c.openResult(c.opts.Codec.Open, id, &r.Result, &r.Failure)
+		err = c.openResult(c.codec().Open, id, &r.Result, &r.Failure)
 	}
 	if err != nil {
 		return QueryAnswer[history.Payload]{}, err

@@ -9,8 +9,8 @@ import (
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/request"
+	"github.com/pawlrun/pawl/internal/sealing"
 	"github.com/pawlrun/pawl/internal/transport"
-	"github.com/pawlrun/pawl/pawlcodec"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
@@ -26,10 +26,10 @@ func (c *Client) seal(ctx context.Context, in *message.OutInput) error {
 		in.Event, all = &e, append(all, &e.Payload)
 	}
 	for _, p := range all {
-		if n, most := len(p.Data), c.opts.Codec.MaxPayload(); n > most && p.Type != history.TypeSealed {
+		if n, most := len(p.Data), c.codec().MaxPayload(); n > most && p.Type != history.TypeSealed {
 			return tooLarge(n, most)
 		}
-		sealed, o := c.opts.Codec.SealStored(pawlcodec.ByClient, *p)
+		sealed, o := c.codec().SealStored(sealing.ByClient, *p)
 		if o != nil {
 			o.Owners = []string{in.Instance}
 			if err := c.store(ctx, *o); err != nil {
@@ -52,7 +52,7 @@ const (
 )
 
 // store writes an object, and retries until ctx ends while the object store is unavailable.
-func (c *Client) store(ctx context.Context, o pawlcodec.Object) error {
+func (c *Client) store(ctx context.Context, o sealing.Object) error {
 	limit := transport.MaxStoring
 	if _, ok := ctx.Deadline(); !ok {
 		limit = storeTimeout
@@ -73,7 +73,7 @@ func (c *Client) store(ctx context.Context, o pawlcodec.Object) error {
 }
 
 // load returns a function that reads objects.
-func (c *Client) load(ctx context.Context) pawlcodec.Load {
+func (c *Client) load(ctx context.Context) sealing.Load {
 	return func(name string, size, _ int) ([]byte, error) {
 		return c.conn.GetObject(ctx, name, size, transport.FollowerLag, 0)
 	}
@@ -83,12 +83,12 @@ type opener = func(history.Payload) (history.Payload, error)
 
 // small returns a decoder of payloads in lists, which does not read objects larger than 512 KiB.
 func (c *Client) small(ctx context.Context) opener {
-	return func(p history.Payload) (history.Payload, error) { return c.opts.Codec.OpenSmall(c.load(ctx), p) }
+	return func(p history.Payload) (history.Payload, error) { return c.codec().OpenSmall(c.load(ctx), p) }
 }
 
 // whole returns a decoder of payloads of any size.
 func (c *Client) whole(ctx context.Context) opener {
-	return func(p history.Payload) (history.Payload, error) { return c.opts.Codec.OpenWith(c.load(ctx), p) }
+	return func(p history.Payload) (history.Payload, error) { return c.codec().OpenWith(c.load(ctx), p) }
 }
 
 // open decodes the payloads of an answer. An error, such as a missing key or an unreadable object, names the instance.
@@ -107,10 +107,12 @@ func (c *Client) openResult(open opener, id string, p *history.Payload, f **hist
 	opened, err := open(*p)
 	if err == nil {
 		*p = opened
-		*f, err = c.opts.Codec.OpenFailure(*f)
+		*f, err = c.codec().OpenFailure(*f)
 	}
 	if err != nil {
 		return fmt.Errorf("client: instance %s: %w", id, err)
 	}
 	return nil
 }
+
+func (c *Client) codec() *sealing.Codec { return (*sealing.Codec)(c.opts.Codec) }

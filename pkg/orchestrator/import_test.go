@@ -11,7 +11,7 @@ import (
 	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/internal/imported"
 	"github.com/pawlrun/pawl/internal/message"
-	"github.com/pawlrun/pawl/pawlcodec"
+	"github.com/pawlrun/pawl/internal/sealing"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
@@ -85,13 +85,13 @@ func TestImportedInstanceContinuesBesideItsOriginal(t *testing.T) {
 	if again, err := op.Import(s.ctx(), "o-5", export, client.MessageID("unreadable"), client.Continue()); !errors.Is(err, client.ErrNoImport) {
 		t.Errorf("its owner has refused it: %+v, %v", again, err)
 	}
-	codec, err := pawlcodec.New(pawlcodec.Options{Store: true})
+	codec, err := sealing.New(sealing.Options{Store: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	start := &history.Started{Name: "order", Execution: 1}
 	start.At = 1
-	start.Payload, _ = codec.SealStored(pawlcodec.ByClient, history.Payload{Type: history.TypeJSON, Data: make([]byte, 1<<20)})
+	start.Payload, _ = codec.SealStored(sealing.ByClient, history.Payload{Type: history.TypeJSON, Data: make([]byte, 1<<20)})
 	b, err := eventcodec.Encode(start)
 	if err != nil {
 		t.Fatal(err)
@@ -101,7 +101,7 @@ func TestImportedInstanceContinuesBesideItsOriginal(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.publish(message.OutInput{ID: "reference", Instance: "o-6", Kind: message.KindStart, Name: message.ImportName, Reuse: history.ReuseReject, Payload: p})
-	if d := s.ended("o-6"); d.Failure == nil || !strings.Contains(d.Failure.Message, pawlcodec.ErrNotPortable.Error()) {
+	if d := s.ended("o-6"); d.Failure == nil || !strings.Contains(d.Failure.Message, sealing.ErrNotPortable.Error()) {
 		t.Errorf("its owner has imported a reference to an object: %+v", d)
 	}
 	if _, err := op.Terminate(s.ctx(), "o-1"); err != nil {

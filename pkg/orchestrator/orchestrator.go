@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/internal/core"
+	"github.com/pawlrun/pawl/internal/sealing"
 	"github.com/pawlrun/pawl/internal/shard"
 	"github.com/pawlrun/pawl/internal/transport"
 
@@ -261,7 +262,7 @@ func (o *Orchestrator) open(ctx context.Context, cleanups *[]func()) (*shard.Pro
 		return nil, nil, err
 	}
 	*cleanups = append(*cleanups, conn.Close)
-	if o.cfg.Codec.Stores() {
+	if ((*sealing.Codec)(o.cfg.Codec)).Stores() {
 		if err := conn.EnsureObjects(ctx); err != nil {
 			return nil, nil, err
 		}
@@ -283,7 +284,7 @@ func (o *Orchestrator) shards() shard.Config {
 	cfg := shard.Config{
 		Redis: o.cfg.Redis, Partitions: o.cfg.Partitions, Member: o.cfg.Member,
 		ReconcileInterval: o.cfg.ReconcileInterval, MaxClaims: o.cfg.MaxClaims, Parked: o.cfg.Parked, TurnLimit: o.cfg.TurnLimit, OwnerTTL: o.cfg.OwnerTTL,
-		FailDiverged: o.cfg.FailDiverged, Retention: core.Retention(o.cfg.Retention), Limits: o.cfg.Limits, Codec: o.cfg.Codec, Programs: o.programs,
+		FailDiverged: o.cfg.FailDiverged, Retention: core.Retention(o.cfg.Retention), Limits: o.cfg.Limits, Codec: (*sealing.Codec)(o.cfg.Codec), Programs: o.programs,
 		Observers: shard.Observers{
 			Trace: o.cfg.Trace, Tracer: o.cfg.Tracer, AroundTurn: aroundTurn(o.cfg.Interceptors), Logger: o.cfg.Logger, Outage: o.outage, Metrics: o.met,
 		},

@@ -10,7 +10,7 @@ import (
 	"github.com/pawlrun/pawl/internal/failpoint"
 	"github.com/pawlrun/pawl/internal/leases"
 	"github.com/pawlrun/pawl/internal/redisx"
-	"github.com/pawlrun/pawl/pawlcodec"
+	"github.com/pawlrun/pawl/internal/sealing"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/lease"
 )
@@ -24,20 +24,20 @@ const (
 // completionEvent returns the event to push to the inbox; its time is set when the inbox element is written. It returns nil if a large
 // result cannot be stored and the worker no longer holds the lease.
 func (t *task) completionEvent(result history.Payload, failure *history.Failure) history.Event {
-	if most := t.w.cfg.Codec.MaxPayload(); failure == nil && len(result.Data) > most && result.Type != history.TypeSealed {
+	if most := t.w.codec().MaxPayload(); failure == nil && len(result.Data) > most && result.Type != history.TypeSealed {
 		failure = &history.Failure{
 			Code: history.CodeTooLarge, Permanent: true,
 			Message: fmt.Sprintf("the result of activity %s has %d bytes, and the limit is %d", t.task.Name, len(result.Data), most),
 		}
 	}
 	if failure == nil {
-		sealed, o := t.w.cfg.Codec.SealStored(pawlcodec.ByWorker, result)
+		sealed, o := t.w.codec().SealStored(sealing.ByWorker, result)
 		if o != nil && !t.store(*o) {
 			return nil
 		}
 		return &history.ActivityCompleted{Scheduled: t.task.Activity, Result: sealed, Worker: t.w.cfg.Name, Claims: t.claims, RanMS: t.ranMS}
 	}
-	return &history.ActivityFailed{Scheduled: t.task.Activity, Failure: *t.w.cfg.Codec.SealFailure(nil, failure), Worker: t.w.cfg.Name, Claims: t.claims, RanMS: t.ranMS}
+	return &history.ActivityFailed{Scheduled: t.task.Activity, Failure: *t.w.codec().SealFailure(nil, failure), Worker: t.w.cfg.Name, Claims: t.claims, RanMS: t.ranMS}
 }
 
 // complete acks the lease with the completion e. A nil e ends the task without an ack.

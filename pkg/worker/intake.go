@@ -83,7 +83,7 @@ func (q *intake) take(d *transport.Delivery) {
 		q.returnUnregistered(d)
 		return
 	}
-	if err := q.w.cfg.Codec.CanOpen(d.Task.Payload); err != nil {
+	if err := q.w.codec().CanOpen(d.Task.Payload); err != nil {
 		q.returnSealed(d, err)
 		return
 	}

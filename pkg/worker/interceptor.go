@@ -8,7 +8,7 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/author"
-	"github.com/pawlrun/pawl/pawlcodec"
+	"github.com/pawlrun/pawl/internal/sealing"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
@@ -47,7 +47,7 @@ func intercepted(all []Interceptor) Handler {
 func (t *task) handle(ctx context.Context) (history.Payload, *history.Failure) {
 	input, release, err := t.input(ctx)
 	defer release()
-	if err != nil && !errors.Is(err, pawlcodec.ErrDamaged) { // a key was removed since the claim, or the task was cancelled while it waited for memory
+	if err != nil && !errors.Is(err, sealing.ErrDamaged) { // a key was removed since the claim, or the task was cancelled while it waited for memory
 		return history.Payload{}, author.ToFailure(err)
 	}
 	if t.w.handler == nil {

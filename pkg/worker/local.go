@@ -25,7 +25,7 @@ func (q *intake) reserve(activity, instance string) *transport.Reservation {
 // runReserved runs a task whose lease was created already claimed by this worker. The keeper holds the lease before runReserved returns,
 // so that a hint of a later commit finds it.
 func (t *task) runReserved(task transport.Task) {
-	if t.w.cfg.Codec.CanOpen(task.Payload) != nil {
+	if t.w.codec().CanOpen(task.Payload) != nil {
 		t.dropReserved(task)
 		return
 	}

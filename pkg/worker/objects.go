@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/internal/outage"
+	"github.com/pawlrun/pawl/internal/sealing"
 	"github.com/pawlrun/pawl/internal/transport"
-	"github.com/pawlrun/pawl/pawlcodec"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -22,9 +22,9 @@ const (
 // input decodes the input of the activity. While the object store is unavailable it retries, until the lease is lost or the activity is
 // cancelled. The caller calls release when the activity has returned.
 func (t *task) input(ctx context.Context) (p history.Payload, release func(), err error) {
-	size := pawlcodec.OpenedSize(t.task.Payload)
+	size := sealing.OpenedSize(t.task.Payload)
 	if size == 0 {
-		p, err = t.w.cfg.Codec.Open(t.task.Payload)
+		p, err = t.w.codec().Open(t.task.Payload)
 		return p, func() {}, err
 	}
 	weight := min(int64(size), largeInputs)
@@ -33,10 +33,10 @@ func (t *task) input(ctx context.Context) (p history.Payload, release func(), er
 	}
 	release = func() { t.w.tasks.large.Release(weight) }
 	for wait := minBackoff; ; wait = min(2*wait, maxBackoff) {
-		p, err = t.w.cfg.Codec.OpenWith(func(name string, size, _ int) ([]byte, error) {
+		p, err = t.w.codec().OpenWith(func(name string, size, _ int) ([]byte, error) {
 			return t.w.conn.GetObject(ctx, name, size, transport.FollowerLag, 0)
 		}, t.task.Payload)
-		if !pawlcodec.Unavailable(err) {
+		if !sealing.Unavailable(err) {
 			return p, release, err
 		}
 		if wait == minBackoff {
@@ -50,7 +50,7 @@ func (t *task) input(ctx context.Context) (p history.Payload, release func(), er
 
 // store writes the object of a result, and retries for as long as the worker holds the lease, but at most for transport.MaxStoring. The task
 // keeps its slot until then.
-func (t *task) store(o pawlcodec.Object) bool {
+func (t *task) store(o sealing.Object) bool {
 	o.Owners = []string{t.task.Instance}
 	until := time.Now().Add(transport.MaxStoring)
 	for wait := minBackoff; ; wait = min(2*wait, maxBackoff) {
@@ -70,3 +70,5 @@ func (t *task) store(o pawlcodec.Object) bool {
 		}
 	}
 }
+
+func (w *Worker) codec() *sealing.Codec { return (*sealing.Codec)(w.cfg.Codec) }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/pawlrun/pawl/internal/sealing"
 	"github.com/pawlrun/pawl/pawlcodec"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -13,13 +14,13 @@ import (
 // The activity would run with the zero value of its input. The input is stored compressed, in a few bytes, and waits until
 // memory for its decoded size is available.
 func TestActivityThatIsCancelledBeforeItsInputIsReadDoesNotRun(t *testing.T) {
-	c, err := pawlcodec.New(pawlcodec.Options{Store: true, Compress: true})
+	c, err := sealing.New(sealing.Options{Store: true, Compress: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	input, _ := c.SealStored(pawlcodec.ByClient, history.Payload{Type: history.TypeJSON, Data: []byte(strings.Repeat("0", 1<<20))})
+	input, _ := c.SealStored(sealing.ByClient, history.Payload{Type: history.TypeJSON, Data: []byte(strings.Repeat("0", 1<<20))})
 	synctest.Test(t, func(t *testing.T) {
-		w := &Worker{tasks: newTaskSet(), cfg: Config{Codec: c}}
+		w := &Worker{tasks: newTaskSet(), cfg: Config{Codec: (*pawlcodec.Codec)(c)}}
 		w.handler = func(context.Context, *Call, history.Payload) (history.Payload, *history.Failure) {
 			t.Error("the activity has run")
 			return history.Payload{}, nil

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/sealing"
 	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pawlcodec"
 )
@@ -51,7 +52,7 @@ func TestLargeResultKeepsItsSlotUntilItIsStored(t *testing.T) {
 	o.must(o.conn.EnsureObjects(t.Context()))
 	available.Store(true)
 	for _, task := range sent {
-		if c := o.completed(task); pawlcodec.Name(c.Result) == "" {
+		if c := o.completed(task); sealing.Name(c.Result) == "" {
 			t.Errorf("%d bytes are inline", len(c.Result.Data))
 		}
 	}

@@ -194,7 +194,7 @@ func (t *task) context(hold *leases.Hold) context.Context {
 		Name: t.task.Name, Queue: t.task.Queue, Worker: t.w.cfg.Name,
 		Attempt: t.task.Attempt, Claim: t.claims, Key: cmp.Or(t.task.CallKey, t.task.Effect), AttemptKey: t.task.Effect, Grace: t.grace.period, Headers: t.task.Headers,
 	})
-	ctx = author.WithMaxPayload(ctx, t.w.cfg.Codec.MaxPayload())
+	ctx = author.WithMaxPayload(ctx, t.w.codec().MaxPayload())
 	ctx, t.grace.expire = author.WithGracePeriod(ctx)
 	t.grace.expired = author.GraceExpired(ctx)
 	return ctx

@@ -1,4 +1,4 @@
-package pawlcodec_test
+package sealing_test
 
 import (
 	"bytes"
@@ -17,6 +17,7 @@ import (
 	"github.com/pawlrun/pawl/internal/effectid"
 	"github.com/pawlrun/pawl/internal/eventcodec"
 	"github.com/pawlrun/pawl/internal/poll"
+	"github.com/pawlrun/pawl/internal/sealing"
 	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pawlcodec"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -33,13 +34,13 @@ func key(t testing.TB, id string) pawlcodec.Key {
 	return k
 }
 
-func codec(t testing.TB, o pawlcodec.Options) *pawlcodec.Codec {
+func codec(t testing.TB, o pawlcodec.Options) *sealing.Codec {
 	t.Helper()
 	c, err := pawlcodec.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c
+	return (*sealing.Codec)(c)
 }
 
 func json(s string) history.Payload { return history.Payload{Type: history.TypeJSON, Data: []byte(s)} }
@@ -48,7 +49,7 @@ func same(p, q history.Payload) bool { return p.Type == q.Type && bytes.Equal(p.
 
 func TestOpenReturnsWhatWasSealed(t *testing.T) {
 	keys := pawlcodec.Keys(key(t, "k1"))
-	all := []*pawlcodec.Codec{nil, codec(t, pawlcodec.Options{Compress: true}), codec(t, pawlcodec.Options{Keys: keys}), codec(t, pawlcodec.Options{Compress: true, Keys: keys})}
+	all := []*sealing.Codec{nil, codec(t, pawlcodec.Options{Compress: true}), codec(t, pawlcodec.Options{Keys: keys}), codec(t, pawlcodec.Options{Compress: true, Keys: keys})}
 	rapid.Check(t, func(r *rapid.T) {
 		p := history.Payload{Type: rapid.StringN(1, 20, 40).Draw(r, "type"), Data: bytes.Repeat(rapid.SliceOfN(rapid.Byte(), 0, 50).Draw(r, "data"), rapid.IntRange(1, 30).Draw(r, "times"))}
 		for i, c := range all {
@@ -85,13 +86,13 @@ func TestEachPlaceHasOtherBytesAndARepeatTheSame(t *testing.T) {
 func TestMissingKeyIsNamedAndDamageIsFound(t *testing.T) {
 	old, current := key(t, "k1"), key(t, "k2")
 	sealed := codec(t, pawlcodec.Options{Keys: pawlcodec.Keys(old)}).Seal(nil, json(`"x"`))
-	for what, c := range map[string]*pawlcodec.Codec{
+	for what, c := range map[string]*sealing.Codec{
 		"no codec": nil, "no keys": codec(t, pawlcodec.Options{Compress: true}), "other keys": codec(t, pawlcodec.Options{Keys: pawlcodec.Keys(current)}),
 		"another key of the id": codec(t, pawlcodec.Options{Keys: pawlcodec.Keys(key(t, "k1"))}),
 	} {
 		_, err := c.Open(sealed)
-		missing, ok := errors.AsType[*pawlcodec.KeyError](err)
-		if !ok || missing.ID != "k1" || !errors.Is(err, pawlcodec.ErrNoKey) || !strings.Contains(err.Error(), `"k1"`) || c.CanOpen(sealed) == nil {
+		missing, ok := errors.AsType[*sealing.KeyError](err)
+		if !ok || missing.ID != "k1" || !errors.Is(err, sealing.ErrNoKey) || !strings.Contains(err.Error(), `"k1"`) || c.CanOpen(sealed) == nil {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -123,16 +124,16 @@ func TestCompressedPayloadCannotTakeMuchMemory(t *testing.T) {
 		body := append(effectid.AppendText(nil, history.TypeJSON), bytes.Repeat([]byte(" "), size)...)
 		return history.Payload{Type: history.TypeSealed, Data: enc.EncodeAll(body, []byte{1, 1})}
 	}
-	var none *pawlcodec.Codec
+	var none *sealing.Codec
 	for _, size := range []int{600 << 10, 16<<20 - 100, 64 << 20} {
 		bomb := packed(size)
-		if _, err := none.Open(bomb); !errors.Is(err, pawlcodec.ErrDamaged) {
+		if _, err := none.Open(bomb); !errors.Is(err, sealing.ErrDamaged) {
 			t.Errorf("%d bytes are opened to %d, %v", len(bomb.Data), size, err)
 		}
 	}
 	bomb := packed(300 << 10)
 	bomb.Data = append(bomb.Data, bomb.Data[2:]...) // two frames
-	if _, err := none.Open(bomb); !errors.Is(err, pawlcodec.ErrDamaged) {
+	if _, err := none.Open(bomb); !errors.Is(err, sealing.ErrDamaged) {
 		t.Errorf("two frames of 300 KiB are opened, %v", err)
 	}
 	if p, err := none.Open(packed(transport.MaxPayload)); err != nil || len(p.Data) != transport.MaxPayload {
@@ -169,7 +170,7 @@ func TestUnknownKeyIDIsReportedAsDamage(t *testing.T) {
 	for _, id := range []string{"", "a/b", "\xff", strings.Repeat("x", 65)} {
 		data := append([]byte{1, 2, byte(len(id))}, id...)
 		p := history.Payload{Type: history.TypeSealed, Data: append(data, make([]byte, 60)...)}
-		if _, err := c.Open(p); !errors.Is(err, pawlcodec.ErrDamaged) || c.CanOpen(p) != nil {
+		if _, err := c.Open(p); !errors.Is(err, sealing.ErrDamaged) || c.CanOpen(p) != nil {
 			t.Errorf("%q: %v", id, err)
 		}
 	}
@@ -182,17 +183,17 @@ func (c *changing) Current() (pawlcodec.Key, error) { return c.current, nil }
 func (*changing) Key(string) (pawlcodec.Key, error) { return pawlcodec.Key{}, nil }
 
 func TestZeroKeyIsRejected(t *testing.T) {
-	if _, err := pawlcodec.New(pawlcodec.Options{Keys: pawlcodec.Keys(pawlcodec.Key{})}); !errors.Is(err, pawlcodec.ErrNoKey) {
+	if _, err := pawlcodec.New(pawlcodec.Options{Keys: pawlcodec.Keys(pawlcodec.Key{})}); !errors.Is(err, sealing.ErrNoKey) {
 		t.Errorf("as the only key: %v", err)
 	}
 	p := &changing{current: key(t, "k1")}
 	c := codec(t, pawlcodec.Options{Keys: p})
 	p.current = pawlcodec.Key{}
 	sealed := c.Seal(nil, json(`1`))
-	if got := pawlcodec.Describe(sealed); !strings.Contains(got, "k1") {
+	if got := sealing.Describe(sealed); !strings.Contains(got, "k1") {
 		t.Errorf("later: %s", got)
 	}
-	if _, err := c.Open(sealed); !errors.Is(err, pawlcodec.ErrNoKey) {
+	if _, err := c.Open(sealed); !errors.Is(err, sealing.ErrNoKey) {
 		t.Errorf("as an earlier key: %v", err)
 	}
 }
@@ -238,7 +239,7 @@ func TestFileOfKeysIsReadAgainWhenItChanges(t *testing.T) {
 	}
 	write(line("k2", 2) + line("k1", 1))
 	poll.Until(t, time.Minute, "the new key is used", func() bool {
-		return strings.Contains(pawlcodec.Describe(c.Seal(nil, json(`1`))), "k2")
+		return strings.Contains(sealing.Describe(c.Seal(nil, json(`1`))), "k2")
 	})
 	if _, err := c.Open(before); err != nil {
 		t.Error(err)

@@ -1,4 +1,5 @@
-package pawlcodec
+// Package sealing seals and opens payloads, and the payloads of events. Package pawlcodec, which is its public part, describes the format.
+package sealing
 
 import (
 	"bytes"

@@ -1,4 +1,4 @@
-package pawlcodec_test
+package sealing_test
 
 import (
 	"bytes"
@@ -23,6 +23,7 @@ import (
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/embedded"
 	"github.com/pawlrun/pawl/internal/poll"
+	"github.com/pawlrun/pawl/internal/sealing"
 	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pawlcodec"
 	"github.com/pawlrun/pawl/pkg/client"
@@ -144,13 +145,13 @@ func (s *servers) must(err error) {
 }
 
 // run starts both fleets, and returns the function that stops them.
-func (s *servers) run(c *pawlcodec.Codec) (stop func()) {
+func (s *servers) run(c *sealing.Codec) (stop func()) {
 	s.t.Helper()
-	o, err := orchestrator.New(orchestrator.Config{NATS: s.nats, Redis: s.rdb, Partitions: 4, Codec: c, Logger: s.log},
+	o, err := orchestrator.New(orchestrator.Config{NATS: s.nats, Redis: s.rdb, Partitions: 4, Codec: (*pawlcodec.Codec)(c), Logger: s.log},
 		everything.Do(runEverything), broken.Do(runBroken), echoes.Do(runEchoes),
 		sub.Do(func(_ *pawl.Context, in string) (string, error) { return in, nil }))
 	s.must(err)
-	w, err := worker.New(worker.Config{NATS: s.nats, Redis: s.rdb, Codec: c, Logger: s.log},
+	w, err := worker.New(worker.Config{NATS: s.nats, Redis: s.rdb, Codec: (*pawlcodec.Codec)(c), Logger: s.log},
 		echo.Do(func(_ context.Context, in string) (string, error) { return in, nil }),
 		decline.Do(func(_ context.Context, in string) (string, error) { return "", fmt.Errorf("%w: %s", declined, in) }))
 	s.must(err)
@@ -161,9 +162,9 @@ func (s *servers) run(c *pawlcodec.Codec) (stop func()) {
 	}
 }
 
-func (s *servers) client(c *pawlcodec.Codec) *client.Client {
+func (s *servers) client(c *sealing.Codec) *client.Client {
 	s.t.Helper()
-	cl, err := client.New(s.t.Context(), s.nats, client.Options{Codec: c, Logger: s.log})
+	cl, err := client.New(s.t.Context(), s.nats, client.Options{Codec: (*pawlcodec.Codec)(c), Logger: s.log})
 	s.must(err)
 	s.t.Cleanup(cl.Close)
 	return cl
@@ -267,7 +268,7 @@ func TestNothingOfAPayloadIsReadableAtRest(t *testing.T) {
 	if d, err := cl.Describe(ctx, "readable-id"); err != nil || !strings.Contains(string(d.Result.Data), canary) {
 		t.Errorf("described: %s, %v", d.Result.Data, err)
 	}
-	if _, err := client.Attach(s.client(nil), everything, "readable-id").Result(ctx); !errors.As(err, new(*pawlcodec.KeyError)) || !strings.Contains(err.Error(), "readable-id") {
+	if _, err := client.Attach(s.client(nil), everything, "readable-id").Result(ctx); !errors.As(err, new(*sealing.KeyError)) || !strings.Contains(err.Error(), "readable-id") {
 		t.Errorf("result without the key: %v", err)
 	}
 	task := s.task()
@@ -317,7 +318,7 @@ func TestInstanceWithoutItsKeyIsStalledUntilTheKeyIsThere(t *testing.T) {
 	if got, err := client.Attach(s.client(after), everything, "order-1").Result(ctx); err != nil || got != canary {
 		t.Errorf("result: %q, %v", got, err)
 	}
-	if _, err := run.Result(ctx); !errors.As(err, new(*pawlcodec.KeyError)) { // this client has only the old key
+	if _, err := run.Result(ctx); !errors.As(err, new(*sealing.KeyError)) { // this client has only the old key
 		t.Errorf("result without the new key: %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package pawlcodec_test
+package sealing_test
 
 import (
 	stdjson "encoding/json"
@@ -10,6 +10,7 @@ import (
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/api"
 	"github.com/pawlrun/pawl/internal/poll"
+	"github.com/pawlrun/pawl/internal/sealing"
 	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pawlcodec"
 	"github.com/pawlrun/pawl/pkg/client"
@@ -51,7 +52,7 @@ func TestLargePayloadIsInTheObjectStore(t *testing.T) {
 		s.must(err)
 		export, err := stdjson.Marshal(x)
 		s.must(err)
-		if _, err := cl.Import(ctx, "imported", export); !errors.Is(err, client.ErrNoImport) || !errors.Is(err, pawlcodec.ErrNotPortable) {
+		if _, err := cl.Import(ctx, "imported", export); !errors.Is(err, client.ErrNoImport) || !errors.Is(err, sealing.ErrNotPortable) {
 			t.Errorf("imported: %v", err)
 		}
 	}
@@ -67,7 +68,7 @@ func TestLargePayloadIsInTheObjectStore(t *testing.T) {
 	}
 	for e, err := range cl.HistoryAfter(ctx, "large", 0, 0, 100) {
 		s.must(err)
-		if in, ok := e.Event.(*history.Started); ok && strings.HasPrefix(pawlcodec.Describe(in.Payload), "in the object store") {
+		if in, ok := e.Event.(*history.Started); ok && strings.HasPrefix(sealing.Describe(in.Payload), "in the object store") {
 			references++
 		}
 	}
@@ -141,7 +142,7 @@ func referencesOf(t *testing.T, cl *client.Client, id string) (names []string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		names = append(names, pawlcodec.References(e.Event)...)
+		names = append(names, sealing.References(e.Event)...)
 	}
 	return names
 }
@@ -176,12 +177,12 @@ func runEchoes(ctx *pawl.Context, in string) (string, error) {
 func TestPayloadThatOpensToMoreThanInlineIsInTheStore(t *testing.T) {
 	c := codec(t, pawlcodec.Options{Compress: true, Store: true})
 	p := json(strings.Repeat("0", 4<<20))
-	sealed, o := c.SealStored(pawlcodec.ByClient, p)
+	sealed, o := c.SealStored(sealing.ByClient, p)
 	if o == nil {
 		_, err := c.Open(sealed)
 		t.Fatalf("%d bytes are sealed inline: %v", len(p.Data), err)
 	}
-	if n := pawlcodec.OpenedSize(sealed); n < 4<<20 || len(o.Body) > 64<<10 {
+	if n := sealing.OpenedSize(sealed); n < 4<<20 || len(o.Body) > 64<<10 {
 		t.Errorf("the reference announces %d bytes, the object has %d", n, len(o.Body))
 	}
 	load := func(string, int, int) ([]byte, error) { return o.Body, nil }

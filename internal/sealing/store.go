@@ -1,4 +1,4 @@
-package pawlcodec
+package sealing
 
 import (
 	"crypto/rand"
