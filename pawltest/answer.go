@@ -57,11 +57,11 @@ type Answer[Out any] struct {
 }
 
 // UpdateOption is an option of Update and UpdateWithStart, like those of client.Update.
-type UpdateOption func(*message.OutInput)
+type UpdateOption struct{ apply func(*message.OutInput) }
 
 // Deadline makes an update expire d after the moment unless the code has received it by then: Get then returns pawl.ErrUpdateExpired.
 func Deadline(d time.Duration) UpdateOption {
-	return func(in *message.OutInput) { in.Deadline = d }
+	return UpdateOption{func(in *message.OutInput) { in.Deadline = d }}
 }
 
 // Update sends an update at the moment. It does not wait for the answer, which Get returns later. A value that does not encode fails the
@@ -84,7 +84,7 @@ func UpdateWithStart[In, Out, UpdateIn, UpdateOut any](
 // sendUpdate sends an update at the moment.
 func sendUpdate[In, Out any](m Moment, u pawl.Update[In, Out], in *message.OutInput, options []UpdateOption) *Answer[Out] {
 	for _, option := range options {
-		option(in)
+		option.apply(in)
 	}
 	if m.id == "" {
 		m.e.answers.sent++

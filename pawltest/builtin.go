@@ -48,9 +48,9 @@ func (m Moment) CreateSchedule(s client.Schedule) {
 		m.e.tb.Fatalf("schedule %s: %v", m.target(), err)
 	}
 	configure := encode(m.e, "command", builtin.Commands, author.Value(builtin.Commands), builtin.Command{Do: "configure", Schedule: &config})
-	Start(m, builtin.Schedules, builtin.State{Schedule: config}, func(in *message.OutInput) {
+	Start(m, builtin.Schedules, builtin.State{Schedule: config}, StartOption{func(in *message.OutInput) {
 		in.Event = &message.OutEvent{Name: builtin.Commands.Name(), Payload: configure}
-	})
+	}})
 }
 
 // PauseSchedule pauses the schedule named by To: its times pass without effect.

@@ -21,7 +21,7 @@ func (e *world) run(start *message.OutInput) {
 	}
 	start.Instance = e.setup.id
 	for _, option := range e.setup.options {
-		option(start)
+		option.apply(start)
 	}
 	e.open(start)
 	e.drive(func() {

@@ -80,7 +80,7 @@ func (e *Env) Instance(id string) { e.world.setup.id = id }
 
 // Version starts the instance under test with a version. The default is the newest.
 func (e *Env) Version(v pawl.Version) {
-	e.StartWith(func(in *message.OutInput) { in.Version = string(v) })
+	e.StartWith(StartOption{func(in *message.OutInput) { in.Version = string(v) }})
 }
 
 // Fake replaces whatever is bound for the activity or the orchestration, in all its versions; nothing need be bound. A child that is

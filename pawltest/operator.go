@@ -54,7 +54,7 @@ func (m Moment) operate(v history.Verb, by, text string, o message.Operate) {
 // With sets an attribute of the instance under test at its start.
 func (e *Env) With(a pawl.AttributeValue) {
 	e.world.tb.Helper()
-	e.StartWith(func(in *message.OutInput) {
+	e.StartWith(StartOption{func(in *message.OutInput) {
 		x, err := author.AttributeOf(a)
 		as, parseErr := attribute.Parse(in.Attrs)
 		if err = cmp.Or(err, parseErr); err == nil {
@@ -64,7 +64,7 @@ func (e *Env) With(a pawl.AttributeValue) {
 			e.world.tb.Fatal(err)
 		}
 		in.Attrs = as.String()
-	})
+	}})
 }
 
 // Attributes returns the current attributes of the instance, as text by name.

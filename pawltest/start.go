@@ -10,26 +10,26 @@ import (
 )
 
 // StartOption is an option of a start, like those of client.Start: for the instance under test with StartWith, for others with Start.
-type StartOption func(*message.OutInput)
+type StartOption struct{ apply func(*message.OutInput) }
 
 // After delays a start. Until then the instance is pending, and a cancellation ends it without running its code.
 func After(d time.Duration) StartOption {
-	return func(in *message.OutInput) { in.StartAt = d.String() }
+	return StartOption{func(in *message.OutInput) { in.StartAt = d.String() }}
 }
 
 // RunTimeout makes an instance fail with pawl.ErrRunTimeout if it has not ended d after its start, or after the end of its delay.
 func RunTimeout(d time.Duration) StartOption {
-	return func(in *message.OutInput) { in.Timeout = d }
+	return StartOption{func(in *message.OutInput) { in.Timeout = d }}
 }
 
 // AfterFailure lets a start replace the instance with its id if that has failed or was cancelled. Otherwise the start has no effect.
 func AfterFailure() StartOption {
-	return func(in *message.OutInput) { in.Reuse = history.ReuseAfterFailure }
+	return StartOption{func(in *message.OutInput) { in.Reuse = history.ReuseAfterFailure }}
 }
 
 // TerminateExisting lets a start replace the instance with its id, which is terminated first if it has not ended.
 func TerminateExisting() StartOption {
-	return func(in *message.OutInput) { in.Reuse = history.ReuseTerminate }
+	return StartOption{func(in *message.OutInput) { in.Reuse = history.ReuseTerminate }}
 }
 
 // StartWith adds options to the start of the instance under test.
@@ -43,7 +43,7 @@ func Start[In, Out any](m Moment, o pawl.Orchestration[In, Out], in In, options 
 	m.e.tb.Helper()
 	start := &message.OutInput{Kind: message.KindStart, Name: o.Name(), Payload: encode(m.e, "start", o, author.Input(o), in), By: "test"}
 	for _, option := range options {
-		option(start)
+		option.apply(start)
 	}
 	m.input(start)
 }
