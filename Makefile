@@ -14,9 +14,10 @@ PREVIOUS ?= HEAD~1
 # SEQUENTIAL lists the packages whose code and tests start no goroutine, which TestSequentialPackagesStartNoGoroutine checks: pure
 # functions, models, and scripts beside their model. The race detector can find nothing in them and takes five times as long; the
 # pools and connections that they share with others are raced where their owners are tested.
-SEQUENTIAL = cmd/pawlvet deployments internal/build internal/builtin internal/core internal/filter internal/payload \
-	internal/prose internal/record internal/redact internal/schedule internal/show internal/term internal/text internal/vet internal/wire pkg/cancel \
-	pkg/history tests tests/chaos/verdict tests/conformance tests/model
+SEQUENTIAL = cmd/pawlvet deployments internal/attribute internal/build internal/builtin internal/core internal/eventcodec internal/filter \
+	internal/fold internal/imported internal/payload internal/propagate internal/prose internal/record internal/redact internal/schedule \
+	internal/show internal/term internal/text internal/vet internal/wire pkg/cancel pkg/history tests tests/chaos/verdict tests/conformance \
+	tests/model
 
 # PROCESSES lists the packages whose tests run fleets as processes. What they test is in the processes, which the race detector of the
 # test does not see; decision 70 has where their code is raced.

@@ -31,7 +31,7 @@ const (
 	faultPoll      = 50 * time.Millisecond
 	burstInstances = 10
 	burstPieces    = 20
-	burstMillis    = 500
+	burstMillis    = 1000
 	cancelPieces   = 200
 )
 
@@ -135,7 +135,7 @@ func (f *disturbance) killOrchestrator(ctx context.Context) (string, error) {
 		return "", err
 	}
 	return f.disturb(ctx, func(ctx context.Context, ids []string) (string, error) {
-		err := f.claimed(ctx, ids[0])
+		err := f.claimed(ctx, ids...)
 		if err == nil {
 			err = p.Kill()
 		}
@@ -145,7 +145,7 @@ func (f *disturbance) killOrchestrator(ctx context.Context) (string, error) {
 
 func (f *disturbance) restartRedis(ctx context.Context) (string, error) {
 	return f.disturb(ctx, func(ctx context.Context, ids []string) (string, error) {
-		if err := f.claimed(ctx, ids[0]); err != nil {
+		if err := f.claimed(ctx, ids...); err != nil {
 			return "", err
 		}
 		before, begin := f.stack.RedisPID(), time.Now()
@@ -154,11 +154,13 @@ func (f *disturbance) restartRedis(ctx context.Context) (string, error) {
 	})
 }
 
-// claimed waits until a worker runs an activity of an instance.
-func (f *disturbance) claimed(ctx context.Context, id string) error {
+// claimed waits until a worker runs an activity of one of the instances.
+func (f *disturbance) claimed(ctx context.Context, ids ...string) error {
 	return until(ctx, "a worker runs an activity", func() bool {
-		d, err := f.client.Describe(ctx, id)
-		return err == nil && len(d.Activities) > 0 && d.Activities[0].Worker != ""
+		return slices.ContainsFunc(ids, func(id string) bool {
+			d, err := f.client.Describe(ctx, id)
+			return err == nil && slices.ContainsFunc(d.Activities, func(a client.Activity) bool { return a.Worker != "" })
+		})
 	})
 }
 
@@ -183,27 +185,38 @@ func (f *disturbance) disturb(ctx context.Context, do func(ctx context.Context, 
 	ctx, stop := context.WithTimeout(ctx, faultTime)
 	defer stop()
 	begin := time.Now()
-	var runs []*client.Instance[int]
+	runs, err := f.startBurst(ctx)
 	var ids []string
-	var errs []error
-	for range burstInstances {
-		run, err := f.start(ctx, examples.Pieces{Count: burstPieces, Millis: burstMillis})
-		if err != nil {
-			errs = append(errs, err)
-			break
-		}
-		runs, ids = append(runs, run), append(ids, run.ID())
+	for _, run := range runs {
+		ids = append(ids, run.ID())
 	}
 	text := ""
-	if len(errs) == 0 {
-		var err error
+	if err == nil {
 		text, err = do(ctx, ids)
-		errs = append(errs, err)
 	}
+	errs := []error{err}
 	for _, run := range runs {
 		errs = append(errs, f.check(ctx, run))
 	}
 	return fmt.Sprintf("%s %d instances with %d activities ended within %s.", text, len(runs), len(runs)*burstPieces, diagnose.Duration(time.Since(begin))), errors.Join(errs...)
+}
+
+// startBurst starts the instances at the same time, so that all their activities are outstanding together: more than one worker has slots
+// for, whether or not the machine is busy.
+func (f *disturbance) startBurst(ctx context.Context) (runs []*client.Instance[int], _ error) {
+	started := make([]*client.Instance[int], burstInstances)
+	errs := make([]error, burstInstances)
+	var wg sync.WaitGroup
+	for i := range started {
+		wg.Go(func() { started[i], errs[i] = f.start(ctx, examples.Pieces{Count: burstPieces, Millis: burstMillis}) })
+	}
+	wg.Wait()
+	for _, run := range started {
+		if run != nil {
+			runs = append(runs, run)
+		}
+	}
+	return runs, errors.Join(errs...)
 }
 
 func (f *disturbance) start(ctx context.Context, in examples.Pieces) (*client.Instance[int], error) {

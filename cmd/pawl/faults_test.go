@@ -78,7 +78,14 @@ func TestFaultsOfTheConsoleLoseNothing(t *testing.T) {
 		if id == "cancel" {
 			instances -= burstInstances - 1
 		}
-		poll.Until(t, 2*faultTime, id+" is done", func() bool { _, text := page(with, ""); return strings.Contains(text, want) })
+		var text string
+		poll.Until(t, 2*faultTime, id+" is done or has failed", func() bool {
+			_, text = page(with, "")
+			return strings.Contains(text, want) || strings.Contains(text, "timed out")
+		})
+		if !strings.Contains(text, want) {
+			t.Fatalf("%s: %s", id, text)
+		}
 	}
 	if n := f.counted(); n.Lost != 0 || n.Duplicated != 0 || n.Running != 0 || n.Instances != instances {
 		t.Errorf("%+v, want %d instances", n, instances)

@@ -1,3 +1,5 @@
+// Package eventcodec encodes and decodes events, inbox elements, declared limits, custom statuses and answers to updates, as Redis stores
+// them and messages carry them.
 package eventcodec
 
 import (

@@ -202,14 +202,12 @@ type InstancePage struct {
 	Instances []Summary
 	Cursor    string // for the next page; empty: this is the last one
 	NotOwned  []int  // those of List.Partitions that the process does not own
-	Several   bool   // the reply covers List.Partitions; an owner of an older build covers only the partition of the request
 }
 
 func (r *InstancePage) fields(c *wire.Codec) {
 	wire.List(c, &r.Instances, func(c *wire.Codec, s *Summary) { c.Record(s.fields) })
 	c.String(&r.Cursor)
 	wire.List(c, &r.NotOwned, (*wire.Codec).Count)
-	c.Bool(&r.Several)
 }
 
 // Counts is the reply to Count.
@@ -219,7 +217,6 @@ type Counts struct {
 	More     bool   // more instances may pass: the bound was reached before all candidates were read
 	Stalled  uint64 // stalled instances; only without a filter
 	NotOwned []int  // those of Count.Partitions that the process does not own
-	Several  bool   // as in InstancePage
 }
 
 func (r *Counts) fields(c *wire.Codec) {
@@ -234,7 +231,6 @@ func (r *Counts) fields(c *wire.Codec) {
 	c.Bool(&r.More)
 	c.Uint(&r.Stalled)
 	wire.List(c, &r.NotOwned, (*wire.Codec).Count)
-	c.Bool(&r.Several)
 }
 
 // Group is the number of instances with a value.

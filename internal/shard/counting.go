@@ -57,7 +57,7 @@ func (qs *queries) count(ctx context.Context, q *request.Count) (request.Reply, 
 
 // summed adds the counts of partitions.
 func summed(all []request.Counts, left []int) *request.Counts {
-	sum := &request.Counts{NotOwned: left, Several: true}
+	sum := &request.Counts{NotOwned: left}
 	groups := make(map[string]*request.Group)
 	for i := range all {
 		for _, g := range all[i].Groups {

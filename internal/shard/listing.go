@@ -36,7 +36,7 @@ func (qs *queries) list(ctx context.Context, q *request.List) (request.Reply, er
 	if err != nil {
 		return nil, err
 	}
-	r := &request.InstancePage{Cursor: nextCursor(page), NotOwned: left, Several: true}
+	r := &request.InstancePage{Cursor: nextCursor(page), NotOwned: left}
 	for _, row := range page.Rows {
 		sum := summary(row.Instance, row.Record, row.Stalled)
 		sum.Stalled = text.Shorten(sum.Stalled, maxError)

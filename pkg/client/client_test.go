@@ -410,27 +410,6 @@ func TestPageOfAllPartitionsIsOneRequestToEachProcess(t *testing.T) {
 	page(10, nil, nil, []int{0, 1, 2})
 }
 
-// Trap: an owner of an older build ignores the list of partitions, and its reply about one partition must not count as a reply about
-// all.
-func TestListOfAnOlderOwnerIsComplete(t *testing.T) {
-	w, c := startOwner(t, Options{})
-	w.mu.Lock()
-	w.older = true
-	for i := range 20 {
-		id := fmt.Sprintf("i-%02d", i)
-		w.rows[id] = &request.Description{Summary: request.Summary{Instance: id, Status: "running", StatusSince: int64(1000 - i)}}
-	}
-	w.mu.Unlock()
-	for range 2 {
-		if ids, err := listed(c.List(soon(t), ListOptions{Limit: 20})); err != nil || len(ids) != 20 {
-			t.Errorf("%d instances, %v", len(ids), err)
-		}
-		if n, err := c.Count(soon(t), CountOptions{}); err != nil || n.Count != 20 {
-			t.Errorf("%d are counted, %v", n.Count, err)
-		}
-	}
-}
-
 func TestMissingNamespaceIsNamed(t *testing.T) {
 	w, _ := startOwner(t, Options{})
 	if _, err := New(soon(t), w.conn.NATS(), Options{Namespace: "elsewhere"}); !errors.Is(err, transport.ErrNoNamespace) {

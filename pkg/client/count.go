@@ -68,7 +68,7 @@ func (c *Client) Count(ctx context.Context, o CountOptions) (Counts, error) {
 		}
 		var r request.Counts
 		err := c.requestOf(ctx, partitions, q, &r)
-		return []request.Counts{r}, "", r.NotOwned, cmp.Or(err, answered(partitions, r.Several))
+		return []request.Counts{r}, "", r.NotOwned, err
 	}, 0))
 	keepGroups(&c.groups, sources)
 	var all []request.Counts

@@ -3,7 +3,6 @@ package client
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -83,7 +82,7 @@ func (c *Client) List(ctx context.Context, o ListOptions) iter.Seq2[Summary, err
 		q := &request.List{Where: text, Limit: o.page(len(partitions), c.partitions()), Cursor: cmp.Or(cursor, o.After), Partitions: several(partitions), Oldest: o.Oldest}
 		var r request.InstancePage
 		err = c.requestOf(ctx, partitions, q, &r)
-		return r.Instances, r.Cursor, r.NotOwned, cmp.Or(err, answered(partitions, r.Several))
+		return r.Instances, r.Cursor, r.NotOwned, err
 	}
 	if o.Limit == 0 || o.Limit > sharedPage { // with several pages, a shared page would read each partition for only a part of its rows
 		return merged(ctx, by, func() []*source[request.Summary] {
@@ -130,18 +129,6 @@ func (c *Client) requestOf(ctx context.Context, partitions []int, q request.Requ
 		return c.requestWithin(ctx, c.opts.OwnerTimeout, partitions[0], q, r)
 	}
 	return c.attempt(ctx, firstAttempt, partitions[0], q, r)
-}
-
-// errOlder makes the partitions of a request be requested one by one: the owner runs an older build that cannot read the list of
-// partitions.
-var errOlder = errors.New("the orchestrator is of an older build")
-
-// answered returns errOlder if a request about several partitions was answered for only one.
-func answered(partitions []int, several bool) error {
-	if len(partitions) > 1 && !several {
-		return errOlder
-	}
-	return nil
 }
 
 // several returns the partitions to list in a request: none if it is about the one that it is sent to.

@@ -43,7 +43,6 @@ type owner struct {
 	limits          limits
 	hang            func() // called before a request is answered; nil: nothing
 	lists           []*request.List
-	older           bool  // it ignores the list of partitions of a request
 	others          []int // partitions that another process owns
 }
 
@@ -297,10 +296,10 @@ func (w *owner) unknown(id string) error {
 
 // listOf answers a list request about the partitions that belong to the same process as p.
 func (w *owner) listOf(p int, q *request.List, keep func(*request.Description) bool) *request.InstancePage {
-	if len(q.Partitions) == 0 || w.older {
+	if len(q.Partitions) == 0 {
 		return w.list(p, q.Cursor, min(q.Limit, 3), keep)
 	}
-	r := &request.InstancePage{Several: true}
+	r := &request.InstancePage{}
 	for _, of := range q.Partitions {
 		if slices.Contains(w.others, of) != slices.Contains(w.others, p) {
 			r.NotOwned = append(r.NotOwned, of)
