@@ -25,7 +25,7 @@ type reasonFinder struct {
 
 // reasonsOf returns the recorded reasons of the activities' cancellations. It reads the history of the execution backward from its end
 // until it has found every reason, or has read maxEvents. Activities without a recorded reason are missing from the result, as are all
-// activities if the history cannot be read. It implements lease.Lookup.
+// activities if the history cannot be read. It implements leases.Lookup.
 func (r *reasonFinder) reasonsOf(ctx context.Context, of leases.Ref, activities []uint64) map[uint64]cancel.Cancelled {
 	key := r.space.Part(of.Part).History(of.Instance, of.Execution)
 	wanted, found := make(map[uint64]bool, len(activities)), make(map[uint64]cancel.Cancelled, len(activities))
