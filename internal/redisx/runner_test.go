@@ -38,7 +38,7 @@ func TestPendingCallsShareAPipeline(t *testing.T) {
 		var wg sync.WaitGroup
 		var mu sync.Mutex
 		seen := make(map[int64]bool)
-		const calls = 2000
+		const calls = 100 // few enough that miniredis, which interprets scripts, answers within the timeout on a busy machine, too
 		for range calls {
 			wg.Add(1)
 			r.Go(redisx.Call{Script: add, Keys: []string{part.Wakeups()}, Args: []any{1}}, func(v any, err error) {
