@@ -14,7 +14,6 @@ import (
 	"github.com/pawlrun/pawl/examples"
 	"github.com/pawlrun/pawl/internal/embedded"
 	"github.com/pawlrun/pawl/internal/fleet"
-	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/internal/settings"
 	"github.com/pawlrun/pawl/internal/term"
 	"github.com/pawlrun/pawl/pawlfx"
@@ -85,7 +84,7 @@ func (c *devCmd) Run(ctx context.Context, s streams) (err error) {
 		pawlfx.Activities(activities.Bindings),
 		pawlfx.Orchestrator(orchestrator.Config{
 			Namespace: c.Namespace.Namespace, Partitions: c.Partitions, Replicas: c.Replicas, InputsMaxBytes: int64(c.InputsMax), ObjectsMaxBytes: int64(c.ObjectsMax), ReconcileInterval: c.Reconcile,
-			Retention: orchestrator.Retention(c.Retention), FailDiverged: c.FailDiverged, Limits: replay.Limits{Depth: c.MaxDepth},
+			Retention: orchestrator.Retention(c.Retention), FailDiverged: c.FailDiverged, Limits: orchestrator.Limits{Depth: c.MaxDepth},
 		}),
 		pawlfx.Worker(worker.Config{
 			Namespace: c.Namespace.Namespace, LeaseTTL: c.LeaseTTL, Concurrency: c.Concurrency, Drain: devDrain,

@@ -14,7 +14,6 @@ import (
 
 	"github.com/pawlrun/pawl/examples"
 	"github.com/pawlrun/pawl/internal/external"
-	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/internal/settings"
 	"github.com/pawlrun/pawl/internal/telemetry"
 	"github.com/pawlrun/pawl/pawlfx"
@@ -105,7 +104,7 @@ func (o Orchestrator) Config() orchestrator.Config {
 	return orchestrator.Config{
 		Namespace: o.Namespace.Namespace, Partitions: o.Partitions, Replicas: o.Replicas, InputsMaxBytes: int64(o.InputsMax), ObjectsMaxBytes: int64(o.ObjectsMax), ReconcileInterval: o.Reconcile,
 		Retention: orchestrator.Retention(o.Retention), FailDiverged: o.FailDiverged, ReplyPrefixes: o.Replies,
-		Limits: replay.Limits{Depth: o.MaxDepth},
+		Limits: orchestrator.Limits{Depth: o.MaxDepth},
 	}
 }
 

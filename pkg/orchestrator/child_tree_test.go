@@ -9,7 +9,6 @@ import (
 	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/record"
-	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/internal/store"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
 )
@@ -29,7 +28,7 @@ func TestCancellationEndsATreeThatKeepsStartingChildren(t *testing.T) {
 			}
 		}
 	})
-	cfg := orchestrator.Config{Limits: replay.Limits{Depth: 1 << 20}}
+	cfg := orchestrator.Config{Limits: orchestrator.Limits{Depth: 1 << 20}}
 	s.orchestrate(cfg, code)
 	cfg.Member = "other" // two processes: marks set by one must reach the other
 	s.orchestrate(cfg, code)
@@ -79,7 +78,7 @@ func TestCompensationByChildrenRunsBelowACancelledParent(t *testing.T) {
 
 func TestChildBelowTheMaximumDepthIsRejectedAtTheCall(t *testing.T) {
 	s := newHarness(t)
-	s.orchestrate(orchestrator.Config{Limits: replay.Limits{Depth: 3}}, bomb.Do(func(ctx *pawl.Context, depth int) (int, error) {
+	s.orchestrate(orchestrator.Config{Limits: orchestrator.Limits{Depth: 3}}, bomb.Do(func(ctx *pawl.Context, depth int) (int, error) {
 		n, err := bomb.Call(ctx, depth+1)
 		if errors.Is(err, pawl.ErrTooDeep) {
 			return depth, nil

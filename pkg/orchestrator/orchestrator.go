@@ -80,7 +80,7 @@ type Config struct {
 	Global    []pawl.LimitOption
 	Retention Retention     // of instances that have ended; default 72 h
 	OwnerTTL  time.Duration // time after which the partitions of a dead orchestrator are free; default 5 s
-	Limits    replay.Limits // of one execution; zero fields have their defaults
+	Limits    Limits        // of one execution
 
 	// Tracer receives the spans of instances; package pawlotel provides one for OpenTelemetry. Default: none.
 	Tracer tracing.Tracer
@@ -284,7 +284,7 @@ func (o *Orchestrator) shards() shard.Config {
 	cfg := shard.Config{
 		Redis: o.cfg.Redis, Partitions: o.cfg.Partitions, Member: o.cfg.Member,
 		ReconcileInterval: o.cfg.ReconcileInterval, MaxClaims: o.cfg.MaxClaims, Parked: o.cfg.Parked, TurnLimit: o.cfg.TurnLimit, OwnerTTL: o.cfg.OwnerTTL,
-		FailDiverged: o.cfg.FailDiverged, Retention: core.Retention(o.cfg.Retention), Limits: o.cfg.Limits, Codec: (*sealing.Codec)(o.cfg.Codec), Programs: o.programs,
+		FailDiverged: o.cfg.FailDiverged, Retention: core.Retention(o.cfg.Retention), Limits: replay.Limits(o.cfg.Limits), Codec: (*sealing.Codec)(o.cfg.Codec), Programs: o.programs,
 		Observers: shard.Observers{
 			Trace: o.cfg.Trace, Tracer: o.cfg.Tracer, AroundTurn: aroundTurn(o.cfg.Interceptors), Logger: o.cfg.Logger, Outage: o.outage, Metrics: o.met,
 		},
@@ -379,6 +379,16 @@ func checkPartitions(ctx context.Context, cfg Config, space redisx.Space) error 
 		return &PartitionsError{Namespace: cfg.Namespace, Have: have, Want: cfg.Partitions}
 	}
 	return nil
+}
+
+// Limits bound one execution. A zero field means its default. They may be changed at any time, because on replay the decisions and refusals
+// of the history apply.
+type Limits struct {
+	Payload     int    // size of one payload in bytes; default 512 KiB, or 64 MiB with an object store
+	Events      uint64 // number of events in one history; default 100,000
+	WarnEvents  uint64 // number of events at which a warning is logged, once; default 10,000
+	Outstanding int    // activities and children that may be outstanding at a time; default 10,000
+	Depth       uint64 // depth of children, where 1 is a child of an instance without a parent; default 100
 }
 
 // Retention is how long instances are kept after they have ended, by status. Zero means the default of 72

@@ -142,7 +142,7 @@ func (w *Worker) abandonedError() error {
 	}
 	names := make([]string, len(abandoned))
 	for i, r := range abandoned {
-		names[i] = fmt.Sprintf("%s (%s)", r.Name, r.Ref)
+		names[i] = fmt.Sprintf("%s (activity %d of %s, execution %d)", r.Name, r.Activity, r.Instance, r.Execution)
 	}
 	return fmt.Errorf("worker %s: stopped with %d activities that ignore their context and end with the process: %s",
 		w.cfg.Name, len(abandoned), strings.Join(names, ", "))

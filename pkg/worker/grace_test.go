@@ -121,7 +121,7 @@ func TestActivityThatIgnoresItsCancellationIsAbandonedAfterItsGracePeriod(t *tes
 	if n := counted(t, reg, "pawl_worker_activities_total", "uncancellable", "abandoned"); n > 1 {
 		t.Fatalf("counted %v times", n)
 	}
-	if a := w.Abandoned(); len(a) != 1 || a[0].Ref != o.ref(task) || !a[0].Stopped || len(w.Running()) != 1 {
+	if a := w.Abandoned(); len(a) != 1 || a[0].Instance != task.Instance || a[0].Activity != task.Activity || !a[0].Stopped || len(w.Running()) != 1 {
 		t.Fatalf("abandoned %+v, running %+v", a, w.Running())
 	}
 	if r := o.reported(task); r.Ending != lease.Abandoned || r.After < 50*time.Millisecond || r.Worker != w.Name() {

@@ -69,7 +69,7 @@ func TestRedisOutageShorterThanTheTTLCancelsNoActivity(t *testing.T) {
 		o.renewed(t, reg, len(tasks))
 		for _, r := range w.Running() {
 			if r.Stopped {
-				t.Errorf("%s is cancelled", r.Ref)
+				t.Errorf("activity %d of %s is cancelled", r.Activity, r.Instance)
 			}
 		}
 		close(b.release)

@@ -183,14 +183,15 @@ func (w *Worker) notReady() error {
 
 // Running describes a running or abandoned activity.
 type Running struct {
-	leases.Ref
-
-	Name    string
-	Queue   string
-	Claim   uint32    // number of claims of its lease, including this one
-	Since   time.Time // time of its claim; for an abandoned activity, the end of its grace period
-	Stopped bool      // its context has ended
-	Stack   string    // for an abandoned activity: its stack when it was abandoned
+	Instance  string
+	Execution uint64
+	Activity  uint64 // event id of the schedule of the activity
+	Name      string
+	Queue     string
+	Claim     uint32    // number of claims of its lease, including this one
+	Since     time.Time // time of its claim; for an abandoned activity, the end of its grace period
+	Stopped   bool      // its context has ended
+	Stack     string    // for an abandoned activity: its stack when it was abandoned
 }
 
 // Running lists the running activities, oldest first, without the abandoned ones; see Abandoned.
@@ -205,7 +206,7 @@ func (w *Worker) Running() []Running {
 
 func (t *task) describe() Running {
 	return Running{
-		Ref: t.ref, Name: t.task.Name, Queue: t.task.Queue, Claim: t.claims, Since: t.since,
+		Instance: t.ref.Instance, Execution: t.ref.Execution, Activity: t.ref.Activity, Name: t.task.Name, Queue: t.task.Queue, Claim: t.claims, Since: t.since,
 		Stopped: t.state.hold.Context().Err() != nil, Stack: t.state.stack,
 	}
 }

@@ -163,7 +163,7 @@ func TestHintCancelsARunningActivityAndItsResultIsDropped(t *testing.T) {
 	w := o.start(cfg, b.do("block"))
 	task := o.send("block", nothing)
 	o.wait("start", b.started)
-	if r := w.Running(); len(r) != 1 || r[0].Ref != o.ref(task) || r[0].Stopped {
+	if r := w.Running(); len(r) != 1 || r[0].Instance != task.Instance || r[0].Activity != task.Activity || r[0].Stopped {
 		t.Fatalf("running %+v", r)
 	}
 	o.must(o.rdb.Del(context.Background(), o.leaseKey(task)).Err())

@@ -8,7 +8,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
 
-	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
 	"github.com/pawlrun/pawl/pkg/worker"
 	"github.com/pawlrun/pawl/tests/stack"
@@ -41,7 +40,7 @@ func (s settings) member(nc *nats.Conn, rdb redis.UniversalClient) (stack.Member
 		return orchestrator.New(orchestrator.Config{
 			NATS: nc, Redis: rdb, Namespace: s.Namespace, Partitions: partitions, ReconcileInterval: 500 * time.Millisecond,
 			MaxClaims: maxClaims, OwnerTTL: 2 * time.Second, TurnLimit: 20 * time.Second, Logger: slog.Default(),
-			Limits: replay.Limits{Events: eventLimit},
+			Limits: orchestrator.Limits{Events: eventLimit},
 		}, orchestrations()...)
 	}
 	reg := prometheus.NewRegistry()
