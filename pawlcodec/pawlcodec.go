@@ -4,9 +4,9 @@ import "github.com/pawlrun/pawl/internal/sealing"
 
 // Sizes of payloads in bytes.
 const (
-	StoreAbove = sealing.StoreAbove // larger payloads are kept in the object store, if the fleet has one
-	MaxInline  = sealing.MaxInline  // maximum without the object store
-	MaxStored  = sealing.MaxStored  // maximum with the object store
+	StoreAbove = 64 << 10  // larger payloads are kept in the object store, if the fleet has one
+	MaxInline  = 512 << 10 // maximum without the object store
+	MaxStored  = 64 << 20  // maximum with the object store
 )
 
 // Errors of keys and payloads.

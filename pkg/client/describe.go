@@ -14,7 +14,7 @@ type Status string
 
 // The statuses.
 const (
-	Pending   Status = request.StatusPending // it waits at the limit of its orchestration, or for the end of a delay of its start
+	Pending   Status = "pending" // it waits at the limit of its orchestration, or for the end of a delay of its start
 	Running   Status = "running"
 	Paused    Status = "paused"
 	Completed Status = "completed"

@@ -43,7 +43,7 @@ import (
 
 // Defaults of Config.
 const (
-	DefaultNamespace         = transport.DefaultNamespace
+	DefaultNamespace         = queue.DefaultNamespace
 	DefaultReconcileInterval = 10 * time.Second
 	DefaultMaxClaims         = 10
 	DefaultParked            = 10_000

@@ -29,14 +29,14 @@ import (
 )
 
 // DefaultNamespace is the namespace of a process that sets none.
-const DefaultNamespace = transport.DefaultNamespace
+const DefaultNamespace = "default"
 
 // Bounds of what is published. A payload that is larger than MaxPayload can be stored outside of the message: see package pawlcodec.
 const (
-	MaxInstance   = transport.MaxInstance   // bytes of an instance id
-	MaxName       = transport.MaxName       // bytes of the name of an orchestration, event, activity or queue
-	MaxPayload    = transport.MaxPayload    // bytes of one payload
-	MaxPartitions = transport.MaxPartitions // partitions of a namespace
+	MaxInstance   = 200       // bytes of an instance id
+	MaxName       = 200       // bytes of the name of an orchestration, event, activity or queue
+	MaxPayload    = 512 << 10 // bytes of one payload
+	MaxPartitions = 1024      // partitions of a namespace
 )
 
 // Dial connects to NATS with Pawl's defaults: it reconnects indefinitely, waiting 50 ms to 1 s with jitter between attempts, and
