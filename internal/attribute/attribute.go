@@ -16,7 +16,7 @@ import (
 
 // Bounds of attributes.
 const (
-	MaxPerInstance = 8   // per instance
+	MaxPerInstance = 8
 	MaxValue       = 256 // bytes
 )
 

@@ -28,7 +28,7 @@ func (c *commits) replyUpdates(in *instance, t *turn) {
 
 // replyUpdate sends the answer to an update to its reply subject, and to the clients that wait for it.
 func (c *commits) replyUpdate(instance string, u *history.UpdateReceived, answer eventcodec.UpdateAnswer) {
-	to := c.updaters.take(UpdateWait(instance, effectid.UpdateKey(u.Name, u.UpdateID)))
+	to := c.updaters.take(UpdateWait(instance, effectid.Update(u)))
 	if u.Reply != "" {
 		to = append(to, u.Reply)
 	}

@@ -116,3 +116,8 @@ const successorMark = "!h"
 
 // CarriedID returns the id of the n-th input that is carried to the next execution.
 func CarriedID(execution uint64, n int) string { return fmt.Sprintf("c%d.%d", execution, n) }
+
+// samePlace reports whether p and q name the same event as the one that started the child.
+func samePlace(p, q *history.Parent) bool {
+	return p != nil && q != nil && p.Instance == q.Instance && p.Origin == q.Origin && p.Execution == q.Execution && p.Event == q.Event
+}

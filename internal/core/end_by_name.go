@@ -86,8 +86,8 @@ func (t *turns) endByName(in *instance, why *cancel.Cancelled, end history.Event
 }
 
 // newTurn returns a turn that the owner decides without code.
-func (o *Owner) newTurn(in *instance, fold *fold.State) *turn {
-	return &turn{in: in, now: o.clock.now(), Decided: Decided{Additions: Additions{Fold: fold}}}
+func (o *Owner) newTurn(in *instance, state *fold.State) *turn {
+	return &turn{in: in, now: o.clock.now(), Decided: Decided{Additions: Additions{Fold: state}}}
 }
 
 // end records an end decided by the owner, after the cancellation of outstanding activities and children. It returns false if that failed.

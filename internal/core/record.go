@@ -180,10 +180,10 @@ func (t *turn) answers() (out []record.Answer) {
 	for _, a := range t.Answers {
 		if !a.Left {
 			if b, err := a.Answer.Encode(); err == nil { // it was encoded as an event before
-				out = append(out, record.Answer{Update: effectid.UpdateKey(a.Update.Name, a.Update.UpdateID), Answer: b})
+				out = append(out, record.Answer{Update: effectid.Update(a.Update), Answer: b})
 			}
 		} else if t.in.rec == nil { // nothing else would remove the update
-			out = append(out, record.Answer{Update: effectid.UpdateKey(a.Update.Name, a.Update.UpdateID)})
+			out = append(out, record.Answer{Update: effectid.Update(a.Update)})
 		}
 	}
 	return out

@@ -71,6 +71,6 @@ func (c *commits) repeatedUpdate(arr Arrival, result *record.Ingested) {
 	if !ok || arr.Reply == "" || !result.Repeat {
 		return
 	}
-	c.updaters.add(UpdateWait(arr.Instance, effectid.UpdateKey(u.Name, u.UpdateID)), arr.Reply, c.owner.clock.now())
+	c.updaters.add(UpdateWait(arr.Instance, effectid.Update(u)), arr.Reply, c.owner.clock.now())
 	c.owner.emit(Effect{Kind: ReadUpdate, ID: arr.Instance, Body: UpdateQuestion{Name: u.Name, UpdateID: u.UpdateID, Reply: arr.Reply}})
 }

@@ -96,3 +96,6 @@ func EventSpan(id Identity, event uint64) (span [8]byte) {
 
 // UpdateKey identifies an update among all updates of its instance. Names contain no spaces.
 func UpdateKey(name, id string) string { return name + " " + id }
+
+// Update is UpdateKey for an update that was received.
+func Update(e *history.UpdateReceived) string { return UpdateKey(e.Name, e.UpdateID) }

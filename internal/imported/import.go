@@ -19,7 +19,7 @@ import (
 // Instance is an exported instance. Its compressed encoding is the payload of the start that imports it.
 type Instance struct {
 	Instance   string   // id of the exported instance
-	Attributes string   // text of Attributes
+	Attributes string   // text of an attribute.Set
 	Events     [][]byte // events of its latest execution, as stored
 }
 

@@ -14,13 +14,7 @@ func WithStartSpan(h history.Headers, id string) history.Headers {
 	if b, err := hex.DecodeString(id); err != nil || len(b) != 8 {
 		return h
 	}
-	var b strings.Builder
-	for n, v := range h.All() {
-		if n != history.HeaderStartSpan {
-			b.WriteString(n + ": " + v + "\n")
-		}
-	}
-	return history.Headers(b.String() + history.HeaderStartSpan + ": " + id + "\n")
+	return h.Without(history.HeaderStartSpan) + history.Headers(history.HeaderStartSpan+": "+id+"\n")
 }
 
 // Traced returns the headers of a start as an orchestrator with a tracer records them. sample decides about a start without a trace

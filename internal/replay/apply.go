@@ -81,7 +81,7 @@ func (x *Execution) admit(in history.Event) (Outcome, error) {
 	if g, ok := in.(*history.Granted); ok && !x.waits(g.Scheduled) {
 		return DroppedLate, nil
 	}
-	if u, ok := in.(*history.UpdateReceived); ok && x.updates[effectid.UpdateKey(u.Name, u.UpdateID)] != nil {
+	if u, ok := in.(*history.UpdateReceived); ok && x.updates[effectid.Update(u)] != nil {
 		return DroppedRepeated, nil
 	}
 	if o, ok := in.(*history.Observed); ok {

@@ -59,7 +59,7 @@ func (x *Execution) receiveUpdate(in *history.UpdateReceived) {
 	if x.updates == nil {
 		x.updates = make(map[string]*update)
 	}
-	x.updates[effectid.UpdateKey(in.Name, in.UpdateID)] = &update{Future: Future{x: &x.Code}, ev: in}
+	x.updates[effectid.Update(in)] = &update{Future: Future{x: &x.Code}, ev: in}
 	x.mailbox(updateBox + in.Name).post(in)
 	if !x.pending {
 		x.returned(in)
@@ -84,7 +84,7 @@ func (x *Code) returned(ev history.Event) {
 	if !ok || in.Deadline == 0 || x.unwinding {
 		return
 	}
-	u, box := x.updates[effectid.UpdateKey(in.Name, in.UpdateID)], x.boxes.find(updateBox+in.Name)
+	u, box := x.updates[effectid.Update(in)], x.boxes.find(updateBox+in.Name)
 	if u == nil || u.expiry != nil || box == nil || !slices.Contains(box.events, ev) {
 		return
 	}
@@ -104,7 +104,7 @@ func (x *Code) handed(ev history.Event) {
 	if !ok {
 		return
 	}
-	if u := x.updates[effectid.UpdateKey(in.Name, in.UpdateID)]; u != nil && u.expiry != nil {
+	if u := x.updates[effectid.Update(in)]; u != nil && u.expiry != nil {
 		u.expiry.cancel(x, cancel.Cancelled{})
 		u.expiry = nil
 	}
@@ -113,7 +113,7 @@ func (x *Code) handed(ev history.Event) {
 // taken records that the code has received an update.
 func (x *Code) taken(ev history.Event) {
 	if in, ok := ev.(*history.UpdateReceived); ok {
-		if u := x.updates[effectid.UpdateKey(in.Name, in.UpdateID)]; u != nil {
+		if u := x.updates[effectid.Update(in)]; u != nil {
 			u.received = true
 		}
 	}
@@ -148,7 +148,7 @@ func EndedUpdate(name, id string) *history.Failure {
 func (u *update) decideAnswer(result history.Payload, failure, limited *history.Failure) *history.Failure {
 	_, refused, ok := decide(&u.x.record, &history.UpdateAnswered{Update: u.ev.ID, Result: result, Failure: failure}, limited)
 	if ok {
-		delete(u.x.updates, effectid.UpdateKey(u.ev.Name, u.ev.UpdateID))
+		delete(u.x.updates, effectid.Update(u.ev))
 	}
 	return refused
 }
@@ -175,7 +175,7 @@ func (x *Code) AnswerUpdate(of *history.UpdateReceived, result history.Payload, 
 	if _, err := x.enter(); err != nil {
 		return err
 	}
-	u := x.updates[effectid.UpdateKey(of.Name, of.UpdateID)]
+	u := x.updates[effectid.Update(of)]
 	if u == nil || u.ev.ID != of.ID {
 		return ErrAnswered
 	}

@@ -75,7 +75,7 @@ func (s *shell) leftByFormer(ctx context.Context, id, key string, open history.P
 		return false, err
 	}
 	state, err := core.FoldOf(l.Events)
-	if err != nil || slices.ContainsFunc(allOpen(l, state), func(u *history.UpdateReceived) bool { return effectid.UpdateKey(u.Name, u.UpdateID) == key }) {
+	if err != nil || slices.ContainsFunc(allOpen(l, state), func(u *history.UpdateReceived) bool { return effectid.Update(u) == key }) {
 		return false, err
 	}
 	again, err := s.process.store.Record(ctx, s.st.Part, id) // a commit between the reads may have moved the update

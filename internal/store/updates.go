@@ -63,7 +63,7 @@ func (c *checker) readLedger(round *readRound, x *instanceCheck) {
 		return x.noted(errors.Join(err, ierr))
 	})
 	for _, u := range x.state.OpenUpdates() {
-		round.add(redisx.Command("HGET", key, effectid.UpdateKey(u.Name, u.UpdateID)), func(v any, err error) error {
+		round.add(redisx.Command("HGET", key, effectid.Update(u)), func(v any, err error) error {
 			if v != nil {
 				var b string
 				if b, err = redisx.Str(v); err == nil && b != "" && b[0] == 'a' {

@@ -22,20 +22,12 @@ const pingEvery = 1500 * time.Millisecond
 // dialTimeout bounds one connection attempt to one server.
 const dialTimeout = 2 * time.Second
 
-// Dial connects to NATS with Pawl's defaults: it reconnects indefinitely, waiting 50 ms to 1 s with jitter between attempts, and
-// considers a connection lost if no ping was answered for 4.5 s. If no server is reachable (each is tried for 2 s), it returns the
-// connection nevertheless and connects in the background: Open and Join, and therefore the Start of an orchestrator or worker, wait for
-// it. A connection that is rejected (bad credentials, mismatched TLS, a bad URL) is an error with a text of one line. With
-// nats.RetryOnFailedConnect(false) an unreachable server is an error, too.
-//
-// url may list several servers, separated by commas. opts override the defaults. Asynchronous errors of the connection are
-// logged to slog.Default unless nats.ErrorHandler is among opts.
+// Dial connects to NATS with Pawl's defaults: see queue.Dial. Open and Join wait for a connection that is not there yet.
 func Dial(url string, opts ...nats.Option) (*nats.Conn, error) {
 	return DialContext(context.Background(), url, opts...)
 }
 
-// DialContext is Dial for a program that can be stopped while it waits for a server that does not reply: if ctx ends first, it returns
-// the cause immediately. The outstanding attempt ends on its own, and closes its connection. ctx bounds only the first attempt.
+// DialContext is Dial until ctx ends: see queue.DialContext.
 func DialContext(ctx context.Context, url string, opts ...nats.Option) (*nats.Conn, error) {
 	type result struct {
 		nc  *nats.Conn

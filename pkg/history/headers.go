@@ -56,7 +56,16 @@ func (h Headers) With(name, value string) Headers {
 	if !allowedHeader(name, value) {
 		return h
 	}
-	return h.set(name, value)
+	rest, declared := h.Without(name), 0
+	for n := range rest.All() {
+		if IsDeclared(n) {
+			declared++
+		}
+	}
+	if IsDeclared(name) && declared == MaxDeclaredHeaders {
+		return h
+	}
+	return rest + Headers(name+": "+value+"\n")
 }
 
 // IsDeclared reports whether a header was declared by the sender, rather than being part of the trace context.
@@ -69,22 +78,14 @@ func IsDeclared(name string) bool {
 	}
 }
 
-func (h Headers) set(name, value string) Headers {
+// Without returns the headers without a header. name must be in lower case.
+func (h Headers) Without(name string) Headers {
 	var b strings.Builder
-	declared := 0
 	for n, v := range h.All() {
-		if n == name {
-			continue
+		if n != name {
+			b.WriteString(n + ": " + v + "\n")
 		}
-		if IsDeclared(n) {
-			declared++
-		}
-		b.WriteString(n + ": " + v + "\n")
 	}
-	if IsDeclared(name) && declared == MaxDeclaredHeaders {
-		return h
-	}
-	b.WriteString(name + ": " + value + "\n")
 	return Headers(b.String())
 }
 

@@ -48,7 +48,7 @@ const (
 // url may list several servers, separated by commas. opts override the defaults. Asynchronous errors of the connection are
 // logged to slog.Default unless nats.ErrorHandler is among opts. The caller closes the connection.
 func Dial(url string, opts ...nats.Option) (*nats.Conn, error) {
-	return transport.DialContext(context.Background(), url, opts...)
+	return transport.Dial(url, opts...)
 }
 
 // DialContext is Dial for a program that can be stopped while it waits for a server that does not reply: if ctx ends first, it returns
