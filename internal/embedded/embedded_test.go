@@ -123,6 +123,23 @@ func TestDataOfBothServersSurvivesARestart(t *testing.T) {
 	}
 }
 
+// A stream may reserve more than the disk has free.
+func TestReservationsAreNotLimitedByTheFreeDiskSpace(t *testing.T) {
+	s := start(t, Options{Redis: RedisMemory})
+	nc, err := nats.Connect(s.NATSURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "S", MaxBytes: reservable}); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestSecondProcessOnADirectoryIsRefusedByName(t *testing.T) {
 	dir := t.TempDir()
 	start(t, Options{Dir: dir, Redis: RedisMemory})

@@ -20,6 +20,11 @@ type NATSOptions struct {
 	Logger *slog.Logger // nil: nothing is logged
 }
 
+// reservable is the sum of the sizes, in bytes, that streams may reserve. By default it is three quarters of the free disk space at the
+// start, so that a machine with 1.3 GB free could not create INPUTS (1 GiB), although INPUTS needs only the size of what waits in it.
+// Nothing is allocated for a reservation.
+const reservable = 1 << 40
+
 // NATS is a nats-server in this process.
 type NATS struct{ server *server.Server }
 
@@ -40,6 +45,8 @@ func StartNATS(ctx context.Context, o NATSOptions) (*NATS, error) {
 		JetStream:  true,
 		StoreDir:   o.Dir,
 		NoSigs:     true, // the program handles signals
+
+		JetStreamMaxStore: reservable,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("embedded: nats-server: %w", err)
