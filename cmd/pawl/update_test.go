@@ -59,6 +59,9 @@ func TestUnansweredUpdateReportsItsReasonAndHowToWaitLonger(t *testing.T) {
 		t.Errorf("the open update: %q", got)
 	}
 	waits("v-2 has not answered within 500ms: it is stalled: not-started: inputs came before a start of this instance", "update", "v-2", "cast", "3")
+	if code, _, errs := command(t, at("requeue", "v-2")...); code != 1 || !strings.Contains(errs, "instance v-2 has not been started, so there is nothing to retry: inputs came before a start") {
+		t.Errorf("requeue without a start: exit code %d, %s", code, errs)
+	}
 
 	for want, args := range map[string][]string{
 		"need --start":                           {"v-1", "cast", "--input", "5"},

@@ -49,6 +49,9 @@ const (
 // not registered here are decided elsewhere, and need no other owner.)
 func (s *Stall) Lacks() bool { return s.Kind == stallDiverged || s.Kind == stallSealed }
 
+// AwaitsStart reports whether the instance has only inputs that arrived before its start. A retry would change nothing.
+func (s *Stall) AwaitsStart() bool { return s.Kind == stallEarly }
+
 // Encode returns the stored form.
 func (s *Stall) Encode() string {
 	cut := *s
@@ -139,11 +142,10 @@ func (r *removals) suspended(in *instance, s *Stall, published record.Watermark)
 	}
 }
 
-// tryAgain retries a stalled instance now, also one that a previous owner has suspended. Early inputs wait for a start: a retry
-// would change nothing.
+// tryAgain retries a stalled instance now, also one that a previous owner has suspended.
 func (r *removals) tryAgain(id string) {
 	if s := r.stalls[id]; s != nil {
-		if s.Kind == stallEarly {
+		if s.AwaitsStart() {
 			return
 		}
 		s.until = 0

@@ -352,6 +352,9 @@ func (qs *queries) requeue(ctx context.Context, id string) (request.Reply, error
 	if reason == "" {
 		return nil, &request.Problem{Code: request.ProblemRefused, Message: "instance " + id + " is not stalled"}
 	}
+	if s := core.ParseStall(reason); s.AwaitsStart() {
+		return nil, &request.Problem{Code: request.ProblemRefused, Message: "instance " + id + " has not been started, so there is nothing to retry: " + s.Reason}
+	}
 	qs.shell.post(core.Message{Kind: core.RetryRequested, ID: id})
 	return new(request.Done), nil
 }

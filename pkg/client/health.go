@@ -81,7 +81,7 @@ func (c fleet) Health(ctx context.Context) (Health, error) {
 }
 
 // Requeue makes the owner retry a stalled instance at once, instead of after its backoff of up to a minute. Errors: ErrRefused if the
-// instance is not stalled; ErrNoOwner, queue.ErrTimeout; queue.ErrPermission if the user does not have the role operator.
+// instance is not stalled, or has not been started; ErrNoOwner, queue.ErrTimeout; queue.ErrPermission if the user does not have the role operator.
 func (c fleet) Requeue(ctx context.Context, id string) error {
 	return c.client.requestInstance(ctx, id, &request.Requeue{Instance: id}, new(request.Done))
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/eventcodec"
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
 )
@@ -23,7 +24,10 @@ func (s *harness) outage(cfg orchestrator.Config, code pawl.OrchestrationBinding
 	}
 	all := time.Now()
 	for _, id := range ids {
-		s.until(id+" runs", func() bool { return s.describe(id).Status == "running" })
+		s.until(id+" runs or, on a slow machine, has ended", func() bool {
+			status := record.Status(s.describe(id).Status)
+			return status == record.Running || status.Ended()
+		})
 	}
 	s.stop(o)
 	for _, id := range ids {
