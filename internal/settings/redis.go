@@ -137,7 +137,7 @@ func normalise(raw string) (kind, u string, err error) {
 	}
 	scheme, kind, _ = strings.Cut(scheme, "+")
 	if !slices.Contains([]string{"", "cluster", "sentinel"}, kind) {
-		return "", "", fmt.Errorf("unknown kind of Redis %q; use cluster or sentinel", kind)
+		return "", "", errors.New("unknown kind of Redis after the + of the URL; use redis+cluster:// or redis+sentinel://") // it may be a part of a password
 	}
 	if scheme == "unix" {
 		return kind, raw, nil
