@@ -71,19 +71,25 @@ func needServer(t *testing.T) {
 	}
 }
 
-// publish publishes a message to a stream, which it creates if necessary, and returns the number of messages.
-func publish(t *testing.T, url string) uint64 {
+// connect returns the JetStream of a server, and a function that closes the connection.
+func connect(t *testing.T, url string) (js jetstream.JetStream, disconnect func()) {
 	t.Helper()
 	nc, err := nats.Connect(url)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer nc.Close()
-	js, err := jetstream.New(nc)
-	if err != nil {
+	if js, err = jetstream.New(nc); err != nil {
 		t.Fatal(err)
 	}
-	if _, err = js.CreateOrUpdateStream(t.Context(), jetstream.StreamConfig{Name: "S", Subjects: []string{"s"}}); err != nil {
+	return js, nc.Close
+}
+
+// publish publishes a message to a stream, which it creates if necessary, and returns the number of messages.
+func publish(t *testing.T, url string) uint64 {
+	t.Helper()
+	js, disconnect := connect(t, url)
+	defer disconnect()
+	if _, err := js.CreateOrUpdateStream(t.Context(), jetstream.StreamConfig{Name: "S", Subjects: []string{"s"}}); err != nil {
 		t.Fatal(err)
 	}
 	ack, err := js.Publish(t.Context(), "s", nil)
@@ -126,15 +132,8 @@ func TestDataOfBothServersSurvivesARestart(t *testing.T) {
 // A stream may reserve more than the disk has free.
 func TestReservationsAreNotLimitedByTheFreeDiskSpace(t *testing.T) {
 	s := start(t, Options{Redis: RedisMemory})
-	nc, err := nats.Connect(s.NATSURL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer nc.Close()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	js, disconnect := connect(t, s.NATSURL())
+	defer disconnect()
 	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "S", MaxBytes: reservable}); err != nil {
 		t.Error(err)
 	}
