@@ -17,7 +17,7 @@ type Visit struct {
 	Room  string        `json:"room"` // empty: the room of its action and key
 	Key   string        `json:"key,omitempty"`
 	Hold  bool          `json:"hold,omitempty"`  // it stays until the test releases it
-	Dwell time.Duration `json:"dwell,omitempty"` // it stays for this time
+	Dwell time.Duration `json:"dwell,omitempty"` // it stays for this time, after its release if it holds
 	Fails uint32        `json:"fails,omitempty"` // number of attempts that fail
 	Kills bool          `json:"kills,omitempty"` // it kills its worker
 }
@@ -237,14 +237,26 @@ func (b recorder) visit(ctx context.Context, v Visit) (string, error) {
 		os.Exit(1)
 	case i.Attempt <= v.Fails:
 		err = errFailing
-	case v.Hold:
-		err = b.wait(ctx, v.Room, i.Instance)
-	case v.Dwell > 0:
-		select {
-		case <-time.After(v.Dwell):
-		case <-ctx.Done():
-			err = context.Cause(ctx)
-		}
+	default:
+		err = b.stay(ctx, v, i.Instance)
 	}
 	return "", errors.Join(err, b.leave(context.WithoutCancel(ctx), v.Room, i))
+}
+
+// stay waits until the test releases the activity, and then for its time.
+func (b recorder) stay(ctx context.Context, v Visit, instance string) error {
+	if v.Hold {
+		if err := b.wait(ctx, v.Room, instance); err != nil {
+			return err
+		}
+	}
+	if v.Dwell == 0 {
+		return nil
+	}
+	select {
+	case <-time.After(v.Dwell):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }

@@ -196,8 +196,12 @@ func (a *harness) inForce(name string, ok func(limiter.Stats) bool) {
 	}
 }
 
+// In busy, the first activities fill the limit before any leaves it; from then on the others enter as fast as they can.
 func busy(a *harness) {
-	runs := a.crowds("busy", 12, 4, Visit{Dwell: 3 * time.Millisecond})
+	runs := a.crowds("busy", 12, 4, Visit{Hold: true, Dwell: 3 * time.Millisecond})
+	a.awaitWaiters("busy", 45)
+	a.awaitEntries("busy", 3)
+	a.releaseAll("busy")
 	for _, run := range runs {
 		a.wantResults(run, "ok", "ok", "ok", "ok")
 	}
