@@ -41,7 +41,7 @@ run: ## the demo: an embedded stack audits the Go distribution's source, and los
 build: ## build pawl, orchestrator, worker and pawlvet into bin/
 	$(GO) build -trimpath -o bin/ ./cmd/...
 
-setup: ## install what the tests need: redis-server, chromium, luacheck and a C compiler
+setup: ## install what the tests need: redis-server, a browser, luacheck and a C compiler
 	@GO="$(GO)" ./scripts/setup.sh
 
 screenshots: setup ## write a picture of every screen of the console to docs/console/

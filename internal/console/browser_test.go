@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -36,6 +37,9 @@ type browser struct {
 func newBrowser(h *harness) *browser {
 	h.Helper()
 	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.Flag("disable-dev-shm-usage", true))
+	if shell, err := exec.LookPath("chromium-headless-shell"); err == nil { // the name that Debian gives it, which chromedp does not look for
+		opts = append(opts, chromedp.ExecPath(shell))
+	}
 	alloc, stop := chromedp.NewExecAllocator(h.Context(), opts...)
 	h.Cleanup(stop)
 	ctx, closeTab := chromedp.NewContext(alloc)
@@ -455,7 +459,10 @@ func jobIsRun(h *harness, b *browser) {
 
 // The page of workers shows the running activities, and the owner of every partition.
 func workersAreShown(h *harness, b *browser) {
-	b.open("/workers")
+	h.eventually("the worker answers", func() bool { // a busy worker may not answer within the half second that the page waits
+		b.open("/workers")
+		return b.eval(`String(document.querySelector("#worker-w-1") !== null)`) == "true"
+	})
 	b.run(visible(`#worker-w-1 td.id a[href="/instances/invoice-1"]`), visible("#orchestrators .map .tag:not(.bad)"))
 }
 
