@@ -116,7 +116,7 @@ func remove(ctx context.Context, c *client.Client, id string) error {
 }
 
 func TestGuideClientPlacesFollowsAndRemovesOrders(t *testing.T) {
-	ctx, stop := context.WithTimeout(t.Context(), soon)
+	ctx, stop := context.WithTimeout(t.Context(), 5*soon)
 	defer stop()
 	nc, rdb := servers(t)
 	orchestrate(t, nc, rdb, Orchestrations()...)

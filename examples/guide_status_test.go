@@ -157,9 +157,15 @@ func TestGuideMoveIsFollowedToItsEnd(t *testing.T) {
 	mux.HandleFunc("/moves/{id}", progress(c))
 	for url, want := range map[string]int{"/moves/m-1": 200, "/moves/m-1?after=4": 410, "/moves/m-2": 404} {
 		w := httptest.NewRecorder()
-		ctx, stop := context.WithTimeout(t.Context(), 2*time.Second) // an instance that does not exist may start meanwhile
-		mux.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, url, nil))
-		stop()
+		for within := 2 * time.Second; ; within *= 2 { // an instance that does not exist may start meanwhile
+			ctx, stop := context.WithTimeout(t.Context(), within)
+			mux.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, url, nil))
+			stop()
+			if w.Code != http.StatusNoContent || within > soon { // on a busy machine, the fleet may not answer within the first
+				break
+			}
+			w = httptest.NewRecorder()
+		}
 		if w.Code != want {
 			t.Errorf("%s: %d %s", url, w.Code, w.Body)
 		}

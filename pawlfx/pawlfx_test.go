@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -159,9 +160,10 @@ func TestProgramOfBothRolesRunsAnOrchestrationAndStopsInOrder(t *testing.T) {
 	for path, want := range map[string]string{
 		"/healthz": "ok", "/readyz": "ready", "/metrics": `pawl_orchestrator_instances_started_total{namespace="default",orchestration="hello"} 1`,
 	} {
-		if code, body := get(t, "http://"+addr+path); code != http.StatusOK || !strings.Contains(body, want) {
-			t.Errorf("%s: %d %s", path, code, body)
-		}
+		eventually(t, path+" has "+want, func() bool { // the answer may precede the count
+			code, body := get(t, "http://"+addr+path)
+			return code == http.StatusOK && strings.Contains(body, want)
+		})
 	}
 	eventually(t, "the sample of the task queue", func() bool {
 		_, body := get(t, "http://"+addr+"/metrics")
@@ -252,7 +254,12 @@ func TestProgramThatWaitsForServersCanBeStopped(t *testing.T) {
 			go func() {
 				defer close(joined)
 				<-waits.seen
-				if code, body := get(t, "http://"+addr+"/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(body, "orchestrator: waiting for redis: ") {
+				code, body := get(t, "http://"+addr+"/readyz")
+				for deadline := time.Now().Add(time.Minute); code == 0 && time.Now().Before(deadline); { // the HTTP server may start later
+					runtime.Gosched()
+					code, body = get(t, "http://"+addr+"/readyz")
+				}
+				if code != http.StatusServiceUnavailable || !strings.Contains(body, "orchestrator: waiting for redis: ") {
 					t.Errorf("/readyz: %d %s", code, body)
 				}
 				_ = s.Shutdown()

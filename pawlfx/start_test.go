@@ -93,7 +93,7 @@ func TestSignalWhileTheFirstServerIsDialledEndsTheProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	servers := "nats://" + addr // each of them is given two seconds
-	for n := range 4 {
+	for n := range 19 {
 		servers += fmt.Sprintf(",nats://127.0.0.%d:%s", n+2, port)
 	}
 	p := stack.StartMember(t, "orchestrator", program{NATS: servers, Redis: "redis://" + addr})
@@ -102,7 +102,9 @@ func TestSignalWhileTheFirstServerIsDialledEndsTheProgram(t *testing.T) {
 	case <-p.Ended():
 		t.Fatal("it has ended")
 	}
-	ended(t, p)
+	if took := ended(t, p); took > 20*time.Second {
+		t.Errorf("it took %v", took)
+	}
 }
 
 func TestSignalEndsAProgramThatWaitsAtItsStart(t *testing.T) {
@@ -122,24 +124,33 @@ func TestSignalEndsAProgramThatWaitsAtItsStart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := stack.StartMember(t, "fleet", c.program)
-			poll.Until(t, time.Minute, c.waits, func() bool { return strings.Contains(p.Log(), c.waits) })
-			ended(t, p)
+			for try := 1; ; try++ { // a loaded machine may delay some
+				poll.Until(t, time.Minute, c.waits, func() bool { return strings.Count(p.Log(), "msg=\""+c.waits) >= try })
+				took := ended(t, p)
+				if took <= 5*time.Second { // none of Pawl's timeouts at the start is so short in sum
+					break
+				}
+				if try == 3 {
+					t.Errorf("it took %v", took)
+					break
+				}
+				p.Start()
+			}
 		})
 	}
 }
 
-// ended sends a signal to a program, and checks that it ends at once and with success.
-func ended(t *testing.T, p *stack.Process) {
+// ended sends a signal to a program, checks that it ends with success, and returns how long it took.
+func ended(t *testing.T, p *stack.Process) (took time.Duration) {
 	t.Helper()
 	began := time.Now()
 	p.Signal(syscall.SIGTERM)
 	p.Stopped()
-	if took := time.Since(began); took > 5*time.Second { // none of Pawl's timeouts at the start is so short in sum
-		t.Errorf("it took %v", took)
-	}
+	took = time.Since(began)
 	if out := p.Log(); !strings.Contains(out, "stopping") || strings.Contains(out, "level=ERROR") {
 		t.Errorf("it logged:\n%s", out)
 	}
+	return took
 }
 
 func TestMisconfigurationFailsTheStartWithAdvice(t *testing.T) {

@@ -66,15 +66,22 @@ func startTours(t *testing.T) (nats string) {
 // wantText requires the output of a command to contain the parts in this order.
 func wantText(t *testing.T, out string, parts ...string) {
 	t.Helper()
+	if p := missing(out, parts...); p != "" {
+		t.Errorf("%q is missing, or in another order, in\n%s", p, out)
+	}
+}
+
+// missing returns the first of the parts that the output does not contain in this order; empty: none.
+func missing(out string, parts ...string) string {
 	rest := strings.Join(strings.Fields(out), " ")
 	for _, p := range parts {
 		_, after, found := strings.Cut(rest, p)
 		if !found {
-			t.Errorf("%q is missing, or in another order, in\n%s", p, out)
-			return
+			return p
 		}
 		rest = after
 	}
+	return ""
 }
 
 func TestVersionsExecutionsChildrenAndTheCustomStatusAreShown(t *testing.T) {

@@ -28,9 +28,9 @@ func TestPausedActionAdmitsNoWaiterUntilItIsResumed(t *testing.T) {
 		_, out, _ := command(t, at("queue", "stats", "charge")...)
 		return strings.Contains(out, "paused") && strings.Contains(out, "concurrency 2")
 	})
-	if out := must(t, at("get", "s-1")...); !strings.Contains(out, "the action is paused by ada since") || !strings.Contains(out, `("the bank is down")`) {
-		t.Errorf("%s", out)
-	}
+	repeated(t, at("get", "s-1"), func(_ int, out, _ string) bool {
+		return strings.Contains(out, "the action is paused by ada since") && strings.Contains(out, `("the bank is down")`)
+	})
 	if out := must(t, at("policy", "list")...); !strings.Contains(out, "pause:charge  paused by ada since") || strings.Contains(out, "action:charge") {
 		t.Errorf("%s", out)
 	}

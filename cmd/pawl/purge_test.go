@@ -35,7 +35,7 @@ func naps(t *testing.T) (at func(...string) []string) {
 func TestPurgeReportsEachInstance(t *testing.T) {
 	at := naps(t)
 	for _, id := range []string{"n-1", "n-2", "n-3"} {
-		must(t, at("start", "nap", id)...)
+		must(t, at("start", "nap", id, "--wait-started")...)
 	}
 	must(t, at("send", "n-1", "wake")...)
 	must(t, at("get", "n-1", "--wait")...)
@@ -77,7 +77,7 @@ func TestEndedInstancesArePurgedByStatusAndAge(t *testing.T) {
 	at := naps(t)
 	for i := range 8 {
 		id := fmt.Sprint("n-", i)
-		must(t, at("start", "nap", id)...)
+		must(t, at("start", "nap", id, "--wait-started")...)
 		if i%4 != 0 {
 			must(t, at("send", id, "wake")...)
 		}
@@ -105,14 +105,12 @@ func TestStalledChildIsNamedInTheWaitOfItsParent(t *testing.T) {
 	must(t, at("start", "watch", "w-1", "--input", `"undeployed"`)...)
 	eventually(t, "the child is stalled", func() bool { return strings.Contains(must(t, at("list", "--stalled")...), "c-1") })
 	wantText(t, must(t, at("get", "w-1")...), "waits for child c-1", "STATE", `stalled: unregistered: no orchestration "undeployed"`)
-	code, out, errs := command(t, at("get", "w-1", "--wait", "--timeout", "1s")...)
-	if code != 1 || out != "" || !strings.Contains(errs, `: its child c-1: it is stalled: unregistered: no orchestration "undeployed"`) || strings.Count(errs, "\n") != 1 {
-		t.Errorf("code %d, %q, %q", code, out, errs)
-	}
-	code, _, errs = command(t, at("purge", "c-1", "--timeout", "2s")...)
-	if code != 1 || !strings.Contains(errs, "c-1 was not purged within 2s, and will be purged later: it is stalled") {
-		t.Errorf("the purge of a stalled instance: code %d, %q", code, errs)
-	}
+	repeated(t, at("get", "w-1", "--wait", "--timeout", "1s"), func(code int, out, errs string) bool {
+		return code == 1 && out == "" && strings.Contains(errs, `: its child c-1: it is stalled: unregistered: no orchestration "undeployed"`) && strings.Count(errs, "\n") == 1
+	})
+	repeated(t, at("purge", "c-1", "--timeout", "2s"), func(code int, _, errs string) bool {
+		return code == 1 && strings.Contains(errs, "c-1 was not purged within 2s, and will be purged later: it is stalled")
+	})
 	if out := must(t, at("purge", "w-1", "--force")...); out != "w-1: purged\n" {
 		t.Errorf("%q", out)
 	}

@@ -39,7 +39,15 @@ func TestScheduleIsCreatedChangedShownAndDeleted(t *testing.T) {
 	}
 	must(t, schedule("resume", "tick", "--note", "back")...)
 	poll.Until(t, time.Minute, "it runs jobs again", func() bool { return describe().Done > 3 })
-	must(t, schedule("pause", "tick")...)
+	poll.Until(t, time.Minute, "it is paused without a job that runs or waits, as after a stall of the machine", func() bool {
+		must(t, schedule("pause", "tick")...)
+		poll.Until(t, time.Minute, "its last job has ended", func() bool { return describe().Running == "" })
+		if len(describe().Buffered) == 0 {
+			return true
+		}
+		must(t, schedule("resume", "tick")...)
+		return false
+	})
 	done := describe().Done
 	must(t, schedule("trigger", "tick")...)
 	if got := describe(); got.Done != done+1 || got.Recent[len(got.Recent)-1].Time.Truncate(time.Second).Equal(first.Time) {

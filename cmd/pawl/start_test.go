@@ -10,20 +10,20 @@ func TestStartAndInputsReportThatTheyHaveNoEffect(t *testing.T) {
 	at := func(args ...string) []string { return append(args, "--nats", nats) }
 	fails := func(want string, args ...string) {
 		t.Helper()
-		if code, out, errs := command(t, at(args...)...); code != 1 || out != "" || !strings.HasPrefix(errs, want) || strings.Count(errs, "\n") != 1 {
-			t.Errorf("%q: code %d, %q, %q", args, code, out, errs)
-		}
+		repeated(t, at(args...), func(code int, out, errs string) bool {
+			return code == 1 && out == "" && strings.HasPrefix(errs, want) && strings.Count(errs, "\n") == 1
+		})
 	}
 	notes := func(want string, args ...string) {
 		t.Helper()
-		if code, out, errs := command(t, at(args...)...); code != 0 || out == "" || !strings.HasPrefix(errs, want) || strings.Count(errs, "\n") != 1 {
-			t.Errorf("%q: code %d, %q, %q", args, code, out, errs)
-		}
+		repeated(t, at(args...), func(code int, out, errs string) bool {
+			return code == 0 && out != "" && strings.HasPrefix(errs, want) && strings.Count(errs, "\n") == 1
+		})
 	}
 	must(t, at("start", "rest", "r-1", "--input", `"inn"`)...)
 	must(t, at("start", "rest", "r-1", "--input", ` "inn" `)...) // has no effect
 	fails("pawl: nothing was started: r-1 exists since ", "start", "rest", "r-1", "--input", `"sea"`)
-	fails("pawl: nothing was started: r-1 is an instance of rest since ", "start", "tour", "r-1", "--wait")
+	fails("pawl: nothing was started: r-1 is an instance of rest since ", "start", "tour", "r-1", "--wait", "--timeout", "10s")
 	if code, _, errs := command(t, at("start", "rest", "")...); code != 2 || !strings.Contains(errs, "id") {
 		t.Errorf("an empty id: code %d, %q", code, errs)
 	}

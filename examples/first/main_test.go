@@ -71,7 +71,7 @@ func program(t *testing.T, stack *embedded.Stack) (signal func(os.Signal) error)
 }
 
 func TestProgramKilledWhileItWaitsContinuesAfterItsRestart(t *testing.T) {
-	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer stop()
 	stack, err := embedded.Start(ctx, embedded.Options{Dir: t.TempDir()})
 	if err != nil {

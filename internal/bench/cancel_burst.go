@@ -16,7 +16,7 @@ import (
 const (
 	burstInstances  = 100
 	burstActivities = 5 // of each instance
-	settleTimeout   = 10 * time.Second
+	settleTimeout   = time.Minute
 	settleInterval  = 20 * time.Millisecond
 )
 

@@ -125,7 +125,7 @@ func (f *fleet) add(to *[]*member, role string, i, concurrency int) (err error) 
 	}
 	m.args = []string{
 		"serve-bench", role, "--nats", natsURL, "--redis", redisURL, "--replicas", strconv.Itoa(max(f.layout.natsServers, 1)),
-		"--concurrency", strconv.Itoa(concurrency), "--name", "worker-" + number, "--drain", "5s", "--log-level", "warn", "--traces-to", f.layout.tracesTo,
+		"--concurrency", strconv.Itoa(concurrency), "--name", "worker-" + number, "--drain", "10s", "--log-level", "warn", "--traces-to", f.layout.tracesTo,
 	}
 	if err = m.start(); err == nil {
 		*to = append(*to, m)

@@ -17,7 +17,7 @@ import (
 
 const (
 	calmBefore           = 300 * time.Millisecond // time for which instances are started before the fault
-	healthTimeout        = 40 * time.Second       // maximum time until a fleet is complete and fast before a round
+	healthTimeout        = 2 * time.Minute        // maximum time until a fleet is complete and fast before a round
 	fastInARow           = 50                     // consecutive fast instances that make a fleet fast
 	exclusiveBelow       = time.Second            // rounds with a lower target run alone
 	recoverOrchestrators = 3

@@ -63,7 +63,7 @@ func startNATS(ctx context.Context, dir string, n int, log io.Writer) (*natsServ
 
 // awaitJetStream waits until JetStream answers. A cluster elects a leader first.
 func (all *natsServers) awaitJetStream(ctx context.Context) error {
-	nc, err := nats.Connect(all.url())
+	nc, err := nats.Connect(all.url(), nats.Timeout(connectTimeout))
 	if err != nil {
 		return err
 	}

@@ -10,11 +10,14 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
+
+	"github.com/pawlrun/pawl/internal/poll"
 )
 
 // asParent is an environment variable. If it contains a directory, the test binary starts a stack in it, prints its Redis URL, and waits
@@ -74,11 +77,11 @@ func needServer(t *testing.T) {
 // connect returns the JetStream of a server, and a function that closes the connection.
 func connect(t *testing.T, url string) (js jetstream.JetStream, disconnect func()) {
 	t.Helper()
-	nc, err := nats.Connect(url)
+	nc, err := nats.Connect(url, nats.Timeout(time.Minute))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if js, err = jetstream.New(nc); err != nil {
+	if js, err = jetstream.New(nc, jetstream.WithDefaultTimeout(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	return js, nc.Close
@@ -173,8 +176,20 @@ func TestKilledParentEndsRedisAndLosesNothing(t *testing.T) {
 	}
 	_ = cmd.Wait() // it has been killed
 
-	// The child shares the lock, so Start returns after the child has ended.
-	s := start(t, Options{Dir: dir, Redis: RedisServer})
+	// The child shares the lock, so Start returns after the child has ended, for which it waits for a second.
+	var s *Stack
+	poll.Until(t, time.Minute, "the child has ended", func() bool {
+		s, err = Start(t.Context(), Options{Dir: dir, Redis: RedisServer})
+		return !errors.Is(err, ErrInUse)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
 	if got := dialRedis(t, s.RedisURL()).Get(t.Context(), "kept").Val(); got != "yes" {
 		t.Errorf("got %q", got)
 	}

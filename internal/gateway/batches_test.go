@@ -14,7 +14,7 @@ func TestBatchIsStartedAndListedOverHTTP(t *testing.T) {
 	for _, id := range []string{"n-1", "n-2"} {
 		h.do(202, "POST", "/instances", `{"orchestration":"nap","id":"`+id+`"}`)
 	}
-	h.do(202, "POST", "/instances", `{"orchestration":"pay","id":"p-1","input":{"amount":7}}`)
+	h.do(202, "POST", "/instances", `{"orchestration":"pay","id":"p-1","input":{"amount":7},"wait_for":"started"}`)
 	const body = `{"verb":"terminate","where":"orchestration = nap","reason":"enough"`
 	poll.Until(t, time.Minute, "both run", func() bool { return h.do(200, "POST", "/batches", body+`,"dry_run":true}`)["count"] == 2.0 })
 	h.do(400, "POST", "/batches", `{"verb":"terminate"}`)

@@ -90,7 +90,7 @@ func (in *inbound) post(status int, path, body string, headers ...string) {
 // published returns the subject, body, sender and id of the next input.
 func (in *inbound) published() (subject, body, by, id string) {
 	in.Helper()
-	m, err := in.inputs.NextMsg(5 * time.Second)
+	m, err := in.inputs.NextMsg(time.Minute)
 	if err != nil {
 		in.Fatal(err)
 	}

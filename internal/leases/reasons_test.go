@@ -2,8 +2,8 @@ package leases_test
 
 import (
 	"context"
+	"sync"
 	"testing"
-	"time"
 
 	"github.com/pawlrun/pawl/internal/leases"
 	"github.com/pawlrun/pawl/pkg/cancel"
@@ -11,15 +11,15 @@ import (
 
 // One renewal finds the leases of two instances gone, and the history of one instance cannot be read at first.
 func TestCauseLookupsDoNotWaitForOtherInstances(t *testing.T) {
+	t.Parallel()
 	b := onServer(t)
-	const span = time.Second
+	const span = longTTL
 	read := make(chan struct{})
-	k := b.keeper(span, func(ctx context.Context, of leases.Ref, activities []uint64) map[uint64]cancel.Cancelled {
+	release := sync.OnceFunc(func() { close(read) })
+	defer release()
+	k := b.keeper(span, func(_ context.Context, of leases.Ref, activities []uint64) map[uint64]cancel.Cancelled {
 		if of.Instance == "order:42" {
-			select {
-			case <-read:
-			case <-ctx.Done():
-			}
+			<-read
 		}
 		return map[uint64]cancel.Cancelled{activities[0]: {Reason: cancel.LostSelect, Text: of.Instance}}
 	})
@@ -30,6 +30,6 @@ func TestCauseLookupsDoNotWaitForOtherInstances(t *testing.T) {
 	b.cancel(other.Ref)
 	b.want("cause", b.cause(second), "cancelled: lost-select: order:43")
 	b.notCancelled(first)
-	close(read)
+	release()
 	b.want("cause", b.cause(first), "cancelled: lost-select: order:42")
 }

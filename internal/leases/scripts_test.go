@@ -29,10 +29,16 @@ type harness struct {
 
 func newHarness(t *testing.T, rdb redis.UniversalClient) *harness {
 	t.Helper()
-	runner := redisx.NewRunner(rdb)
-	t.Cleanup(runner.Close)
-	space := redisx.NewSpace(redistest.Namespace())
-	return &harness{T: t, rdb: rdb, leases: leases.New(runner, space), space: space}
+	b := &harness{T: t, rdb: rdb, space: redisx.NewSpace(redistest.Namespace())}
+	b.leases = leases.New(b.runner(), b.space)
+	return b
+}
+
+func (b *harness) runner() *redisx.Runner {
+	b.Helper()
+	r := redisx.NewRunner(b.rdb)
+	b.Cleanup(r.Close)
+	return r
 }
 
 func ref(activity uint64) leases.Ref {

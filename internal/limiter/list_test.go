@@ -67,6 +67,7 @@ func wakeupCases() map[string]func(b *harness) {
 	return map[string]func(b *harness){
 		"an entry schedules the limit now, and not again for three seconds": func(b *harness) {
 			b.setLastUse(0)
+			begun := time.Now()
 			b.enter("a")
 			if in, ok := b.wakeupIn(); !ok || in > 0 {
 				b.Errorf("due in %d ms (scheduled: %v)", in, ok)
@@ -78,7 +79,7 @@ func wakeupCases() map[string]func(b *harness) {
 			put(b, b.now()+60_000) // as its sweep does
 			b.enter("b")
 			b.enter("c")
-			if in, ok := b.wakeupIn(); !ok || in < 30_000 {
+			if in, ok := b.wakeupIn(); (!ok || in < 30_000) && time.Since(begun) < 3*time.Second {
 				b.Errorf("advanced: %d ms (scheduled: %v)", in, ok)
 			}
 			other := limiter.New(b.run, b.space, partition) // another process
@@ -111,7 +112,7 @@ func wakeupCases() map[string]func(b *harness) {
 				put(b, b.now()+60_000)
 				b.setLastUse(idle)
 				b.enter("b") // relies on the wakeup that was set before
-				for deadline := time.Now().Add(10 * time.Second); idle > 10_000; {
+				for deadline := time.Now().Add(time.Minute); idle > 10_000; {
 					if in, ok := b.wakeupIn(); ok && in <= 0 {
 						break
 					}
@@ -135,7 +136,7 @@ func wakeupCases() map[string]func(b *harness) {
 			b.must(err)
 			poll.Until(b, time.Minute, "the action is registered", func() bool { return b.rdb.Exists(b.Context(), b.space.Limit(b.limit).State()).Val() == 1 })
 			b.want("without a key", formatVerdicts(b.enter("a")), "admitted")
-			poll.Until(b, 3*time.Second, "it is scheduled", func() bool { _, ok := b.wakeupIn(); return ok })
+			poll.Until(b, time.Minute, "it is scheduled", func() bool { _, ok := b.wakeupIn(); return ok })
 		},
 		// Trap: a late leave, of a member that has left before, sets no wakeup.
 		"an entry after a late leave schedules it again": func(b *harness) {
@@ -146,7 +147,7 @@ func wakeupCases() map[string]func(b *harness) {
 			b.setLastUse(9_000)
 			b.releaseOrphans(0, "a")
 			b.enter("b")
-			for deadline := time.Now().Add(10 * time.Second); ; {
+			for deadline := time.Now().Add(time.Minute); ; {
 				if in, ok := b.wakeupIn(); ok && in <= 0 {
 					break
 				}

@@ -64,10 +64,10 @@ func dial(t *testing.T, p *netfault.Proxy) line {
 }
 
 func (l line) echo(within time.Duration) error {
-	_ = l.SetDeadline(time.Now().Add(within))
 	if _, err := l.Write([]byte("hello\n")); err != nil {
 		return err
 	}
+	_ = l.SetReadDeadline(time.Now().Add(within)) // the bytes are sent even if the test is paused for so long
 	_, err := l.r.ReadString('\n')
 	return err
 }

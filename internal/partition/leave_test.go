@@ -2,6 +2,7 @@ package partition_test
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -17,11 +18,12 @@ type slow struct {
 	armed atomic.Bool
 	held  chan struct{} // closed when a heartbeat is delayed
 	left  chan struct{} // closed when a member has left
-	beats atomic.Int32  // heartbeats since slow was armed
+	beats atomic.Int32  // the delayed heartbeat, and those after it
 }
 
-// overtaking is how long a heartbeat is delayed if no member leaves in that time.
-const overtaking = 200 * time.Millisecond
+// overtaking is how long a heartbeat is delayed if no member leaves in that time. Within it the test has to call Stop. It is half of the time
+// after which a call is repeated.
+const overtaking = 1500 * time.Millisecond
 
 func (s *slow) DialHook(next redis.DialHook) redis.DialHook          { return next }
 func (s *slow) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
@@ -33,6 +35,7 @@ func (s *slow) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Process
 			s.beats.Add(1)
 		}
 		if beats && s.armed.CompareAndSwap(true, false) {
+			s.beats.Store(1)
 			close(s.held)
 			select {
 			case <-s.left:
@@ -49,7 +52,6 @@ func (s *slow) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Process
 
 // arm delays the next heartbeat, and returns when it is delayed.
 func (s *slow) arm(k *partition.Keeper) {
-	s.beats.Store(0)
 	s.armed.Store(true)
 	k.Nudge()
 	<-s.held
@@ -62,7 +64,7 @@ func beating(t *testing.T, s *redistest.Server) (*slow, *fleet, *partition.Keepe
 	rdb := s.Client(t)
 	rdb.AddHook(conn)
 	f := newFleet(t, rdb)
-	k := f.member("a", 5*time.Second)
+	k := f.memberOf("a", f.rdb, time.Minute, 20*time.Second) // a heartbeat may take most of a renewal interval
 	f.until("a owns all", func() bool { return len(f.owners()) == parts })
 	conn.arm(k)
 	return conn, f, k
@@ -82,6 +84,7 @@ func (s *slow) about(cmds []redis.Cmder) (beats, leaves bool) {
 // A heartbeat that takes effect after its member has left would keep the member for a whole TTL, and its partitions without an
 // owner.
 func TestHeartbeatDoesNotReviveMemberThatLeft(t *testing.T) {
+	t.Parallel() // mostly waits
 	s := redistest.Start(t)
 	_, f, k := beating(t, s)
 	if err := k.Stop(f.ctx()); err != nil {
@@ -94,16 +97,20 @@ func TestHeartbeatDoesNotReviveMemberThatLeft(t *testing.T) {
 
 // If Redis does not answer, a heartbeat takes up to a renewal interval, and Stop waits for it whatever its context is.
 func TestStoppedMemberSendsNoHeartbeat(t *testing.T) {
+	t.Parallel() // mostly waits
 	s := redistest.Start(t)
-	for range 8 { // select chooses between a nudge and a stop at random
-		conn, f, k := beating(t, s)
-		k.Nudge()
-		if err := k.Stop(f.ctx()); err != nil {
-			t.Fatal(err)
-		}
-		if n := conn.beats.Load(); n != 1 {
-			t.Fatalf("%d heartbeats, want only the delayed one", n)
-		}
+	for i := range 8 { // select chooses between a nudge and a stop at random
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			t.Parallel()
+			conn, f, k := beating(t, s)
+			k.Nudge()
+			if err := k.Stop(f.ctx()); err != nil {
+				t.Fatal(err)
+			}
+			if n := conn.beats.Load(); n != 1 {
+				t.Fatalf("%d heartbeats, want only the delayed one", n)
+			}
+		})
 	}
 }
 

@@ -11,21 +11,40 @@ import (
 func TestOutOfMemoryPartitionsAreRenewedAndHandedOver(t *testing.T) {
 	s := redistest.Start(t)
 	f := newFleet(t, s.Client(t))
-	a := f.member("a", time.Second)
+	a := f.member("a", 30*time.Second) // a machine that stalls for seconds costs no partition
 	f.until("a owns all", f.sharedBy("a"))
 	before := f.tenures()
 	s.OutOfMemory(t)
-	twice := time.NewTimer(2 * time.Second) // twice the TTL of a tenure
-	<-twice.C
+	until := f.expiries()
+	f.until("all are renewed", func() bool {
+		for p, now := range f.expiries() {
+			if now == until[p] {
+				return false
+			}
+		}
+		return true
+	})
 	for p, now := range f.tenures() {
 		if now != before[p] {
 			t.Errorf("partition %d was lost", p)
 		}
 	}
-	f.member("b", time.Second)
+	f.member("b", 30*time.Second)
 	f.until("a and b share", f.sharedBy("a", "b"))
 	if err := a.Stop(f.ctx()); err != nil {
 		t.Fatal(err)
 	}
 	poll.Until(t, time.Minute, "b owns all", f.sharedBy("b"))
+}
+
+// expiries returns the times at which the partitions are free unless they are renewed.
+func (f *fleet) expiries() (all [parts]string) {
+	f.t.Helper()
+	for p := range all {
+		var err error
+		if all[p], err = f.rdb.HGet(f.ctx(), f.ns.Part(p).Owner(), "until").Result(); err != nil {
+			f.t.Fatal(err)
+		}
+	}
+	return all
 }

@@ -23,7 +23,7 @@ func change(t *testing.T, f *fleet, rdb redis.UniversalClient) *partition.Change
 func TestSeizedPartitionsAreNotAcquired(t *testing.T) {
 	redistest.All(t, func(t *testing.T, rdb redis.UniversalClient) {
 		f := newFleet(t, rdb)
-		k := f.member("a", time.Second)
+		k := f.member("a", stallTTL)
 		f.until("a owns all", func() bool { return len(f.owners()) == parts })
 		c := change(t, f, rdb)
 		if _, _, err := c.Seize(f.ctx(), "change", 0); !isHeld(err, "a") {

@@ -113,7 +113,7 @@ func TestFleetOfRolesRunsWithoutAPermissionsViolation(t *testing.T) {
 	}
 	// A sender of events may only publish to their subjects. It cannot read a stream, and can still send.
 	e := f.as("default", transport.RoleEvents)
-	if _, err := e.Request("pawl.default.to.jones.event.ready", []byte(`"from outside"`), 5*time.Second); err != nil {
+	if _, err := e.Request("pawl.default.to.jones.event.ready", []byte(`"from outside"`), time.Minute); err != nil {
 		t.Error(err)
 	}
 	_, err = client.Start(f.ctx, c, member, "jones", "")
@@ -196,7 +196,7 @@ func (f *roleFleet) maintains() {
 		f.t.Errorf("an operator sees %d objects", n)
 	}
 	admin := f.dial("admin", "_INBOX")
-	_, err = admin.Request("$JS.API.STREAM.DELETE.PAWL-default-TASKS", nil, 5*time.Second)
+	_, err = admin.Request("$JS.API.STREAM.DELETE.PAWL-default-TASKS", nil, time.Minute)
 	f.must(err)
 	watch := conn.WatchTasks(0)
 	poll.Until(f.t, time.Minute, "tasks are there again", func() bool { _, err := watch.Check(f.ctx); return err == nil })

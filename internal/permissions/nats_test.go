@@ -137,7 +137,7 @@ func (s *secured) as(ns string, r transport.Role) *nats.Conn {
 
 func soon(t *testing.T) context.Context {
 	t.Helper()
-	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
+	ctx, stop := context.WithTimeout(context.Background(), 5*time.Minute)
 	t.Cleanup(stop)
 	return ctx
 }

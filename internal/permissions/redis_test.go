@@ -168,7 +168,7 @@ func raise(ctx *pawl.Context, n int) (string, error) {
 
 func TestFleetWorksWithTheUsersOfTheRedisFile(t *testing.T) {
 	a := startACL(t)
-	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
+	ctx, stop := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer stop()
 	url := natstest.Start(t).ClientURL()
 	o, err := orchestrator.New(orchestrator.Config{NATS: natstest.Dial(t, url), Redis: a.as("default", permissions.RedisOrchestrator), Partitions: 4, ReconcileInterval: 500 * time.Millisecond},

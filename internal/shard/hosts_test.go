@@ -56,8 +56,10 @@ func newHostHarness(t *testing.T) *hostHarness {
 		w.release()
 		w.host.close()
 	})
-	w.found, err = w.find("large")
-	w.ok(err)
+	poll.Until(t, time.Minute, "the member is found", func() bool { // a search ends after two seconds
+		w.found, err = w.find("large")
+		return err == nil
+	})
 	return w
 }
 

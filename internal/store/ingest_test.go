@@ -214,10 +214,10 @@ func TestInboxIsBoundedByBytes(t *testing.T) {
 		"the inbox of a running instance": func(b *harness) {
 			b.started("a", "h1")
 			seq, full := uint64(0), 0
-			for range 25 { // 100 MiB
-				got, err := b.ingest(seq, seq+8, large("a", seq, 8)...)
+			for range 50 { // 100 MiB
+				got, err := b.ingest(seq, seq+4, large("a", seq, 4)...)
 				b.must(err)
-				seq += 8
+				seq += 4
 				for _, g := range got {
 					if g.Full {
 						full++

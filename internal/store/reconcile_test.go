@@ -15,11 +15,11 @@ func TestReconcileRepairsLeases(t *testing.T) {
 	each(t, map[string]func(b *harness){
 		"leases are reported, and expired claims removed": func(b *harness) {
 			b.started("a", "h1", 1, 2, 3, 4, 5)
-			b.claim("a", 2, 1, time.Second)
+			b.claim("a", 2, 1, 30*time.Second)
 			b.claim("a", 3, 2, -time.Millisecond)
 			b.claim("a", 4, 3, -time.Millisecond)
 			b.must(b.rdb.HSet(b.ctx(), b.p.Lease("a", 1, 5), "n", 3).Err()) // claims exhausted, and released
-			got, err := b.reconcile(record.Reconciliation{Instance: "a", Head: "h1", Leases: leasesOf(1, 2, 3, 4, 5), MaxClaims: 3, Wakeup: b.now() + 10_000})
+			got, err := b.reconcile(record.Reconciliation{Instance: "a", Head: "h1", Leases: leasesOf(1, 2, 3, 4, 5), MaxClaims: 3, Wakeup: b.now() + 60_000})
 			b.must(err)
 			var states string
 			for _, l := range got.Leases {
@@ -31,7 +31,7 @@ func TestReconcileRepairsLeases(t *testing.T) {
 			if l := b.lease("a", 3); l["t"] != "" || l["u"] != "" || l["w"] != "" || l["n"] != "2" || l["e"] != "e3" {
 				b.Errorf("%v", l)
 			}
-			b.wantWakeup("a", 1001) // when the valid claim expires
+			b.wantWakeup("a", 30_001) // when the valid claim expires
 		},
 		"a claim that expires too late, after a step back of the clock, has expired": func(b *harness) {
 			b.started("a", "h1", 1)

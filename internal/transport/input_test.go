@@ -133,7 +133,7 @@ func TestStartOfAnyClientMayCarryAnEvent(t *testing.T) {
 	m := nats.NewMsg("pawl.default.to.t-1.start.tenant")
 	m.Header.Set("Pawl-Event", "paid")
 	m.Data = []byte(`{"paid":3}`)
-	_, err := c.nc.RequestMsg(m, 5*time.Second)
+	_, err := c.nc.RequestMsg(m, time.Minute)
 	ok(t, err)
 	in := readAll(t, c, 1)[0]
 	if in.Problem != nil || in.Event == nil || string(in.Event.Payload.Data) != `{"paid":3}` || in.Payload.Data != nil {
@@ -330,7 +330,7 @@ func TestLimitsOfAncestorsAreASeparateHeader(t *testing.T) {
 		ok(t, err)
 	}
 	for _, odd := range []string{"charge=t1\tnap=t2", "\x7f"} {
-		_, err := c.nc.RequestMsg(&nats.Msg{Subject: "pawl.default.own.b.start.n", Header: nats.Header{HeaderParent: {parentText(parent(""))}, HeaderHolds: {odd}}}, 5*time.Second)
+		_, err := c.nc.RequestMsg(&nats.Msg{Subject: "pawl.default.own.b.start.n", Header: nats.Header{HeaderParent: {parentText(parent(""))}, HeaderHolds: {odd}}}, time.Minute)
 		ok(t, err)
 	}
 	r, err := c.Attach(soon(t), c.PartitionOf("b"), history.Position{})

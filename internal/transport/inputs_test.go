@@ -98,7 +98,7 @@ func TestInputsRequireOnlyASubject(t *testing.T) {
 		{subject: "a.event.last", want: message.Input{Kind: message.KindEvent, Name: "last"}},
 	}
 	for _, k := range cases {
-		_, err := c.nc.RequestMsg(&nats.Msg{Subject: "pawl.default.to." + k.subject, Header: k.header, Data: []byte(k.body)}, 5*time.Second)
+		_, err := c.nc.RequestMsg(&nats.Msg{Subject: "pawl.default.to." + k.subject, Header: k.header, Data: []byte(k.body)}, time.Minute)
 		ok(t, err)
 	}
 	r, err := c.Attach(soon(t), 0, history.Position{})
@@ -123,7 +123,7 @@ func TestInputsRequireOnlyASubject(t *testing.T) {
 func TestPublishWithoutAKindIsNotAccepted(t *testing.T) {
 	c := newHarness(t).open(Options{})
 	for _, subject := range []string{"pawl.default.to.a", "pawl.default.to", "pawl.other.to.a.event.x"} {
-		if _, err := c.nc.Request(subject, nil, time.Second); !errors.Is(err, nats.ErrNoResponders) {
+		if _, err := c.nc.Request(subject, nil, time.Minute); !errors.Is(err, nats.ErrNoResponders) {
 			t.Errorf("%s: %v", subject, err)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"go.uber.org/goleak"
 
+	"github.com/pawlrun/pawl/internal/freeport"
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -32,7 +33,7 @@ type harness struct {
 
 func newHarness(t testing.TB) *harness {
 	t.Helper()
-	s := &harness{t: t, dir: t.TempDir(), port: -1}
+	s := &harness{t: t, dir: t.TempDir(), port: freeport.Take(t)} // no other server can take the port during a restart
 	s.start()
 	t.Cleanup(s.stop)
 	return s
@@ -83,6 +84,9 @@ func (s *harness) open(o Options) *Conn {
 	if o.Partitions == 0 {
 		o.Partitions = 4
 	}
+	if o.PublishTimeout == 0 {
+		o.PublishTimeout = time.Minute // a slow machine is no reason for an unknown outcome
+	}
 	if o.Logger == nil && testing.Verbose() {
 		o.Logger = slog.New(slog.NewTextHandler(s.t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
@@ -116,6 +120,18 @@ func get[T any](t testing.TB, ch <-chan T, what string) T {
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	poll.Until(t, 60*time.Second, what, ok)
+}
+
+// unanswered publishes a message that is not answered, and returns a channel that is closed when c has handled the loss of its connection.
+// What is published earlier has an unknown outcome.
+func unanswered(t testing.TB, c *Conn) <-chan struct{} {
+	t.Helper()
+	sub, err := c.nc.Subscribe("unanswered", func(*nats.Msg) {})
+	ok(t, err)
+	t.Cleanup(func() { _ = sub.Unsubscribe() })
+	ended := make(chan struct{})
+	c.toTasks.publish("unanswered", nil, nil, func(uint64, error) { close(ended) })
+	return ended
 }
 
 func event(instance, name, json string) message.OutInput {

@@ -104,7 +104,7 @@ func TestAttachedInstanceRequestsAtOnceAndReceivesPushes(t *testing.T) {
 		s, err := Attach(c, fulfil, "o-1").Result(soon(t))
 		got <- fmt.Sprintln(s, err)
 	}()
-	for deadline := time.Now().Add(20 * time.Second); ; { // until the owner has registered the second waiter
+	for deadline := time.Now().Add(time.Minute); ; { // until the owner has registered the second waiter
 		w.mu.Lock()
 		n := len(w.waiting["o-1"])
 		w.mu.Unlock()
@@ -217,7 +217,7 @@ func TestDroppedInstanceCostsNothing(t *testing.T) {
 		_, err := c.StartRaw(soon(t), "x", fmt.Sprint("i", i), history.Payload{})
 		ok(t, err)
 	}
-	for deadline := time.Now().Add(20 * time.Second); ; {
+	for deadline := time.Now().Add(time.Minute); ; {
 		runtime.GC()
 		c.mu.Lock()
 		n := len(c.waiting)
@@ -240,11 +240,16 @@ func TestRequestWithoutAnOwnerIsErrNoOwnerAfterItsTimeout(t *testing.T) {
 	if _, err := c.Describe(soon(t), "a"); !errors.Is(err, ErrNoOwner) {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
-	defer cancel()
-	_, err = c.AttachRaw("a").Result(ctx)
-	if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, ErrNoOwner) {
-		t.Fatal(err)
+	for within := 200 * time.Millisecond; ; within *= 2 { // on a busy machine, no request may be answered within the first
+		ctx, cancel := context.WithTimeout(context.Background(), within)
+		_, err = c.AttachRaw("a").Result(ctx)
+		cancel()
+		if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, ErrNoOwner) && within > 20*time.Second {
+			t.Fatal(err)
+		}
+		if errors.Is(err, ErrNoOwner) {
+			return
+		}
 	}
 }
 
@@ -374,11 +379,13 @@ func TestPageOfAllPartitionsIsOneRequestToEachProcess(t *testing.T) {
 	}
 	page := func(limit int, partitions ...[]int) {
 		t.Helper()
+		began := time.Now()
 		ids, err := listed(c.List(soon(t), ListOptions{Limit: limit}))
 		if err != nil || !slices.Equal(ids, want[:limit]) {
 			t.Errorf("%v, %v", ids, err)
 		}
-		if got := requests(); partitions != nil && !slices.EqualFunc(got, partitions, slices.Equal) {
+		prompt := time.Since(began) < firstAttempt // otherwise a request may have been repeated
+		if got := requests(); partitions != nil && prompt && !slices.EqualFunc(got, partitions, slices.Equal) {
 			t.Errorf("requested %v, want %v", got, partitions)
 		}
 	}

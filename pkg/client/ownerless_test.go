@@ -17,11 +17,12 @@ func TestRequestWaitsForAnOwnerUntilItsContextEnds(t *testing.T) {
 	w.input(0)
 	p := c.conn.PartitionOf("a")
 	w.subs[p].Stop()
+	ok(t, w.conn.NATS().Flush()) // otherwise the first request may reach the server before the end of the subscription
 
 	const longer = 2500 * time.Millisecond // than the default of Options.OwnerTimeout for waits
+	began := time.Now()
 	ctx, cancel := context.WithTimeout(context.Background(), longer)
 	defer cancel()
-	began := time.Now()
 	if _, err := c.Describe(ctx, "a"); !errors.Is(err, ErrNoOwner) || !errors.Is(err, context.DeadlineExceeded) || time.Since(began) < longer {
 		t.Errorf("after %v: %v", time.Since(began), err)
 	}

@@ -137,7 +137,7 @@ func TestRequestGoesToAnAnnouncedOwner(t *testing.T) {
 }
 
 func TestAttachWaitsForAStartThatHasNotBeenIngested(t *testing.T) {
-	w, c := startOwner(t, Options{RepeatInterval: time.Hour, OwnerTimeout: 10 * time.Second})
+	w, c := startOwner(t, Options{RepeatInterval: time.Hour, OwnerTimeout: time.Minute})
 	got := inBackground(t, c.AttachRaw("a"))
 	poll.Until(t, time.Minute, "an unanswered request", func() bool {
 		w.mu.Lock()

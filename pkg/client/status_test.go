@@ -198,7 +198,7 @@ func TestStatusOfAnotherTypeIsUndecodableWithItsVersion(t *testing.T) {
 }
 
 func TestNextStatusWaitsForAStartThatHasNotBeenIngested(t *testing.T) {
-	w, c := startOwner(t, Options{RepeatInterval: time.Hour, OwnerTimeout: 20 * time.Second})
+	w, c := startOwner(t, Options{RepeatInterval: time.Hour, OwnerTimeout: time.Minute})
 	progress := pawl.NewStatus[order]()
 	got := make(chan error, 1)
 	go func() { _, err := NextStatus(soon(t), c, progress, "late", 0); got <- err }()

@@ -93,7 +93,7 @@ func TestWatchersReceiveChangesAndOutcomes(t *testing.T) {
 func until(t *testing.T, sub *nats.Subscription, subject, without string) (o message.Outcome) {
 	t.Helper()
 	for {
-		m, err := sub.NextMsg(10 * time.Second)
+		m, err := sub.NextMsg(time.Minute)
 		must(t, err)
 		if len(m.Subject) > len(without) && m.Subject[:len(without)] == without {
 			t.Errorf("published: %s", m.Subject)

@@ -56,7 +56,7 @@ func TestBatchReachesEachInstanceOfItsFilterOnceWhenOwnersDie(t *testing.T) {
 	for range pages - 1 { // the owner dies after each page, possibly before it has sent all messages of the page
 		s.until("a page is sent", func() bool {
 			st, _, err := op.DescribeBatch(s.ctx(), "b-1")
-			if err != nil || st.Sent == seen {
+			if err != nil || st.Sent == seen && st.Sent < instances { // on a slow machine all pages may have been sent already
 				return false
 			}
 			seen = st.Sent
@@ -155,7 +155,7 @@ func TestBatchPausesResumesTerminatesRetriesAndPurges(t *testing.T) {
 func TestCancelledBatchSendsNoFurtherPage(t *testing.T) {
 	s := newHarness(t)
 	s.orchestrate(orchestrator.Config{}, keeper.Do(keep))
-	const n = 10
+	const n = 60 // one per second
 	for i := range n {
 		s.start("keeper", fmt.Sprintf("k-%d", i), `""`)
 	}
@@ -175,7 +175,7 @@ func TestCancelledBatchSendsNoFurtherPage(t *testing.T) {
 	if _, err := run.Result(s.ctx()); !isCancelled(err) {
 		t.Errorf("%v", err)
 	}
-	if c, err := op.CountBatch(s.ctx(), b); err != nil || c.Count < n-5 {
+	if c, err := op.CountBatch(s.ctx(), b); err != nil || c.Count < n/2 {
 		t.Errorf("%d instances are left, %v", c.Count, err)
 	}
 }

@@ -50,14 +50,14 @@ func TestHundredsOfInvalidMessagesAreLoggedInAFewLines(t *testing.T) {
 		s.conn.PublishInputAsync(message.OutInput{Instance: fmt.Sprint("unknown-", i), Kind: message.KindCancel}, func(uint64, error) {})
 	}
 	s.until("all are refused", func() bool {
-		return c.get("pawl_orchestrator_inputs_refused_total") == each && c.get("pawl_orchestrator_inputs_dropped_total") == each
+		return c.get("pawl_orchestrator_inputs_refused_total") >= each && c.get("pawl_orchestrator_inputs_dropped_total") >= each
 	})
 	got := log.text()[before:]
 	if lines := strings.Count(got, "\n"); lines > 40 || len(got) > 40<<10 {
 		t.Errorf("%d lines, %d bytes", lines, len(got))
 	}
 	var r request.InstancePage
-	err := request.Call(s.ctx(), s.conn, s.conn.PartitionOf("bad-1"), new(request.Stalled), &r)
+	err := s.request(s.conn.PartitionOf("bad-1"), new(request.Stalled), &r)
 	if err != nil || len(r.Instances) == 0 || len(r.Instances) > 100 || len(r.Instances[0].Stalled) > 700 {
 		t.Errorf("%d rows, %v", len(r.Instances), err)
 	}

@@ -95,7 +95,7 @@ func TestForcedPurgeRemovesCorruptInstances(t *testing.T) {
 // purgeAndRestart purges an instance by force, and starts another one with its id.
 func (s *harness) purgeAndRestart(c *client.Client, what, id string) {
 	s.t.Helper()
-	ctx, stop := context.WithTimeout(s.ctx(), 15*time.Second)
+	ctx, stop := context.WithTimeout(s.ctx(), time.Minute)
 	defer stop()
 	part := s.space.Part(s.conn.PartitionOf(id))
 	if err := c.Purge(ctx, id, client.Force()); err != nil {

@@ -127,7 +127,8 @@ type lingering struct {
 	on         atomic.Bool
 	seen       atomic.Int32
 	reconciled chan struct{} // signaled after the first reconciliation was carried out, and before the second
-	proceed    chan struct{}
+	replied    chan struct{} // closed to deliver the reply of the first. Its owner may repeat it before, as the second one
+	proceed    chan struct{} // closed to carry out the second
 }
 
 func (*lingering) DialHook(next redis.DialHook) redis.DialHook          { return next }
@@ -140,7 +141,7 @@ func (w *lingering) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pr
 			}
 			switch w.seen.Add(1) {
 			case 1:
-				defer func() { w.reconciled <- struct{}{}; <-w.proceed }()
+				defer func() { w.reconciled <- struct{}{}; <-w.replied }()
 			case 2:
 				w.reconciled <- struct{}{}
 				<-w.proceed
@@ -156,7 +157,6 @@ func (s limitHarness) reconciled(at *lingering) {
 	case <-at.reconciled:
 	case <-time.After(time.Minute):
 		s.t.Error("no reconciliation")
-		at.proceed <- struct{}{}
 	}
 }
 
@@ -164,7 +164,7 @@ func (s limitHarness) reconciled(at *lingering) {
 func TestOrphanedSlotIsReleasedByAReconciliationAfterTheNotice(t *testing.T) {
 	t.Parallel() // mostly waits
 	s := newHarness(t)
-	held := &lingering{reconciled: make(chan struct{}, 2), proceed: make(chan struct{}, 2)}
+	held := &lingering{reconciled: make(chan struct{}, 2), replied: make(chan struct{}), proceed: make(chan struct{})}
 	s.redis.AddHook(held)
 	s.orchestrate(orchestrator.Config{ReconcileInterval: 10 * time.Second}, hello.Do(callGreet))
 	s.event("ping", "h", `1`)
@@ -182,12 +182,12 @@ func TestOrphanedSlotIsReleasedByAReconciliationAfterTheNotice(t *testing.T) {
 	for range 10 {
 		s.describe("h") // the notice has arrived before the last description
 	}
-	held.proceed <- struct{}{}
+	close(held.replied)
 	s.reconciled(held)
 	if s.stats("limited").Active == 0 {
 		t.Error("the earlier reconciliation released both")
 	}
-	held.proceed <- struct{}{}
+	close(held.proceed)
 	s.quiet("limited")
 }
 

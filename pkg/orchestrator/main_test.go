@@ -171,6 +171,9 @@ func (s *harness) orchestrate(cfg orchestrator.Config, os ...pawl.OrchestrationB
 	if cfg.ReconcileInterval == 0 {
 		cfg.ReconcileInterval = time.Second
 	}
+	if cfg.OwnerTTL == 0 {
+		cfg.OwnerTTL = 30 * time.Second // a machine that stalls for seconds costs no partition
+	}
 	o, err := orchestrator.New(cfg, os...)
 	if err != nil {
 		s.t.Fatal(err)
@@ -192,7 +195,7 @@ func (s *harness) work(cfg worker.Config, as ...pawl.ActivityBinding) *worker.Wo
 	s.t.Helper()
 	cfg.NATS, cfg.Redis, cfg.Namespace, cfg.Logger = s.nats, s.redis, s.ns, s.log
 	if cfg.LeaseTTL == 0 {
-		cfg.LeaseTTL = 2 * time.Second
+		cfg.LeaseTTL = 30 * time.Second // a machine that stalls for seconds ends no activity
 	}
 	w, err := worker.New(cfg, as...)
 	if err != nil {
@@ -222,12 +225,14 @@ func (s *harness) event(name, id, json string) {
 	s.publish(message.OutInput{Instance: id, Kind: message.KindEvent, Name: name, Payload: history.Payload{Type: history.TypeJSON, Data: []byte(json)}})
 }
 
-func (s *harness) describe(id string) *request.Description {
+// describe describes an instance. The description is empty if there is no such instance.
+func (s *harness) describe(id string) (d *request.Description) {
 	s.t.Helper()
-	d := new(request.Description)
-	if err := request.Call(s.ctx(), s.conn, s.conn.PartitionOf(id), &request.Describe{Instance: id}, d); err != nil {
-		return new(request.Description)
-	}
+	s.until("the owner of "+id+" answers", func() bool {
+		d = new(request.Description)
+		err := request.Call(s.ctx(), s.conn, s.conn.PartitionOf(id), &request.Describe{Instance: id}, d)
+		return err == nil || hasCode(err, request.ProblemNotFound)
+	})
 	return d
 }
 

@@ -163,9 +163,7 @@ func TestCustomStatusIsPushedToClients(t *testing.T) {
 	defer inbox.Stop()
 	readAnswer := func(after uint64) (r request.Answered) {
 		q := &request.Status{Instance: "c-1", After: after, ReplyTo: inbox.Subject("t")}
-		if err := request.Call(s.ctx(), s.conn, s.conn.PartitionOf("c-1"), q, &r); err != nil {
-			t.Fatal(err)
-		}
+		s.must(s.request(s.conn.PartitionOf("c-1"), q, &r))
 		return r
 	}
 	s.until("it runs", func() bool { return s.describe("c-1").Status == "running" })

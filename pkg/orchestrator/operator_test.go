@@ -274,7 +274,7 @@ func TestDescriptionAfterAnInputRequiresThatItIsApplied(t *testing.T) {
 	s.until("it runs", func() bool { return s.describe("p-1").Status == "running" })
 	at := s.describe("p-1").Origin.Seq
 	describe := func(accepted uint64) error {
-		return request.Call(s.ctx(), s.conn, s.conn.PartitionOf("p-1"), &request.Describe{Instance: "p-1", Accepted: accepted}, new(request.Description))
+		return s.request(s.conn.PartitionOf("p-1"), &request.Describe{Instance: "p-1", Accepted: accepted}, new(request.Description))
 	}
 	if err := describe(at); err != nil {
 		t.Errorf("after its start: %v", err)

@@ -146,13 +146,7 @@ func TestLostTaskIsPublishedAgain(t *testing.T) {
 	s.orchestrate(orchestrator.Config{ReconcileInterval: 300 * time.Millisecond}, hello.Do(callGreet))
 	s.start("hello", "t-1", `"you"`)
 	s.until("the task is published", func() bool { return len(s.describe("t-1").Activities) == 1 })
-	js, err := s.nats.JetStream()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := js.PurgeStream(s.stream("TASKS")); err != nil {
-		t.Fatal(err)
-	}
+	s.loseTasks()
 	s.work(worker.Config{}, greet.Do(doGreet))
 	if d := s.ended("t-1"); d.Status != "completed" {
 		t.Fatalf("%+v", d)

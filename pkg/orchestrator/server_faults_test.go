@@ -39,11 +39,11 @@ func TestWritesRefusedByRedisAreRetriedWithBackoffUntilTheySucceed(t *testing.T)
 			for i := range n {
 				s.start("hello", fmt.Sprint("h-", n+i), `"you"`)
 			}
-			before := c.get("pawl_orchestrator_store_errors_total")
+			before, begun := c.get("pawl_orchestrator_store_errors_total"), time.Now()
 			pause := time.NewTimer(1500 * time.Millisecond)
 			<-pause.C
-			if errs := c.get("pawl_orchestrator_store_errors_total") - before; errs > 400 {
-				t.Errorf("%v calls failed in 1.5 s", errs)
+			if errs := c.get("pawl_orchestrator_store_errors_total") - before; errs > 270*time.Since(begun).Seconds() {
+				t.Errorf("%v calls failed in %v", errs, time.Since(begun))
 			}
 			do(trouble.end)
 			for i := range 2 * n {
@@ -93,7 +93,7 @@ func TestCodeThatPanicsFailsItsInstanceWithoutRetry(t *testing.T) {
 // Orchestrators join and leave under load. All hand-overs are clean, so no instance waits for a reconciliation.
 func TestHandoversUnderLoadLoseNothingAndDelayNoInstance(t *testing.T) {
 	s := newHarness(t)
-	const instances, steps, moves, interval = 24, 20, 4, 10 * time.Second
+	const instances, steps, moves, interval = 24, 20, 4, 40 * time.Second
 	chain := pawl.NewOrchestration[int, int]("chain")
 	do := chain.Do(func(ctx *pawl.Context, n int) (int, error) {
 		for range n {
@@ -159,7 +159,7 @@ func TestStopWithoutRedisEndsWithAnError(t *testing.T) {
 		t.Errorf("%v, want a deadline", err)
 	}
 	t.Logf("stopped after %v", time.Since(begin))
-	if took := time.Since(begin); took > 15*time.Second {
+	if took := time.Since(begin); took > 30*time.Second {
 		t.Errorf("stopping took %v", took)
 	}
 }

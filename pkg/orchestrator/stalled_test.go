@@ -37,7 +37,7 @@ func TestHundredsOfStalledInstancesDelayNoTimer(t *testing.T) {
 	s.orchestrate(orchestrator.Config{Metrics: c.reg}, hello.Do(func(ctx *pawl.Context, _ string) (string, error) {
 		return "", pawl.Sleep(ctx, 200*time.Millisecond)
 	}))
-	s.until("all are stalled", func() bool { return c.get("pawl_orchestrator_stalls_total") == stalled })
+	s.until("all are stalled", func() bool { return c.get("pawl_orchestrator_stalls_total") >= stalled })
 	begin := time.Now()
 	var delays []int64 // in ms, compared with an instance of another partition, in which none is stalled
 	for _, id := range s.samePartition(12) {
@@ -88,9 +88,7 @@ func TestStalledInstancesAreFoundByAFilter(t *testing.T) {
 		"stalled = true and orchestration != parcels":                                      2, // compares records
 		"stalled = true and id in (k-1, p-1)":                                              1,
 	} {
-		if !counts(want, where)() {
-			t.Errorf("%s: want %d", where, want)
-		}
+		s.until(fmt.Sprintf("%s: %d", where, want), counts(want, where)) // a count may exceed its time on a slow machine
 	}
 	for d, err := range op.List(s.ctx(), client.ListOptions{}) {
 		s.must(err)

@@ -14,19 +14,13 @@ import (
 func TestTaskThatCouldNotBePublishedIsRetriedBeforeReconciliation(t *testing.T) {
 	s := newHarness(t)
 	s.orchestrate(orchestrator.Config{ReconcileInterval: 5 * time.Minute}, hello.Do(callGreet))
-	js, err := s.nats.JetStream()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := js.DeleteStream(s.stream("TASKS")); err != nil {
-		t.Fatal(err)
-	}
+	s.deleteTasks()
 	const n = 20
 	for i := range n {
 		s.start("hello", fmt.Sprint("t-", i), `"you"`)
 	}
 	s.until("the stream exists again, with every task", func() bool {
-		info, err := js.StreamInfo(s.stream("TASKS"))
+		info, err := s.jetStream().StreamInfo(s.stream("TASKS"))
 		return err == nil && info.State.LastSeq >= n
 	})
 	s.work(worker.Config{}, greet.Do(doGreet))

@@ -19,7 +19,7 @@ func (s streamHarness) backlog(n int) {
 	for i := range n {
 		s.start("hello", fmt.Sprint("n-", i), `"you"`)
 	}
-	s.until("all tasks are in the queue", func() bool { return s.tasksInStream() == uint64(n) })
+	s.until("all tasks are in the queue", func() bool { return s.tasksInStream() >= uint64(n) })
 }
 
 // refilled waits until the queue has n tasks again, while there is no worker, and returns how long that took.
@@ -46,7 +46,7 @@ func (s streamHarness) jetStream() nats.JetStreamContext {
 // tasks describes the TASKS stream.
 func (s streamHarness) tasks() *nats.StreamInfo {
 	s.t.Helper()
-	info, err := s.jetStream().StreamInfo(s.stream("TASKS"))
+	info, err := s.jetStream().StreamInfo(s.stream("TASKS"), nats.MaxWait(time.Minute))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -55,7 +55,7 @@ func (s streamHarness) tasks() *nats.StreamInfo {
 
 func (s streamHarness) deleteTasks() {
 	s.t.Helper()
-	if err := s.jetStream().DeleteStream(s.stream("TASKS")); err != nil {
+	if err := s.jetStream().DeleteStream(s.stream("TASKS"), nats.MaxWait(time.Minute)); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -153,7 +153,7 @@ func TestWorkerThatRecreatesTheTasksStreamDoesNotHideTheLoss(t *testing.T) {
 			d.Ack()
 			got = append(got, d)
 		case <-deadline:
-			t.Fatalf("%d of %d tasks within 20 s", len(got), n)
+			t.Fatalf("%d of %d tasks within a minute", len(got), n)
 		}
 	}
 	for i := range n { // without a worker they would not end, as the invariant checker requires

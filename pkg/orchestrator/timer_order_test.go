@@ -123,6 +123,9 @@ func TestEarlyEventsWaitForAStartThatWasAcceptedInTime(t *testing.T) {
 	at := time.Now().Add(2*time.Second - 24*time.Hour)
 	s.push("e", "ping", "kept", at)
 	s.start("hello", "e", `"x"`)
+	if time.Since(at) > 24*time.Hour {
+		t.Skip("the machine is too slow")
+	}
 	s.until("a day has passed", func() bool { return time.Since(at) > 24*time.Hour+100*time.Millisecond })
 	s.orchestrate(orchestrator.Config{}, code)
 	if got, err := author.Result(hello).Decode(s.ended("e").Result); err != nil || got != "kept" {
@@ -133,7 +136,7 @@ func TestEarlyEventsWaitForAStartThatWasAcceptedInTime(t *testing.T) {
 // A completion whose doorbell was lost exists only in Redis. It arrived before the deadline, so it wins.
 func TestTimerFiresAfterACompletionWhoseDoorbellWasLost(t *testing.T) {
 	t.Parallel() // mostly waits
-	const limit = 1500 * time.Millisecond
+	const limit = 5 * time.Second
 	s := newHarness(t)
 	s.orchestrate(orchestrator.Config{ReconcileInterval: time.Minute}, hello.Do(func(ctx *pawl.Context, in string) (string, error) {
 		return greet.Call(ctx, in, pawl.AttemptTimeout(limit))
@@ -150,6 +153,9 @@ func TestTimerFiresAfterACompletionWhoseDoorbellWasLost(t *testing.T) {
 		}
 		return e != nil
 	})
+	if time.Since(time.UnixMilli(e.At)) > limit/2 {
+		t.Skip("the machine is too slow") // the completion has to arrive before the deadline
+	}
 	body, err := eventcodec.Encode(&history.ActivityCompleted{Scheduled: e.ID, Result: history.Payload{Type: history.TypeJSON, Data: []byte(`"in time"`)}})
 	if err != nil {
 		t.Fatal(err)

@@ -16,7 +16,7 @@ import (
 func (s *harness) listedStalled(id string) string {
 	s.t.Helper()
 	var r request.InstancePage
-	err := request.Call(s.ctx(), s.conn, s.conn.PartitionOf(id), new(request.Stalled), &r)
+	err := s.request(s.conn.PartitionOf(id), new(request.Stalled), &r)
 	if err != nil {
 		return err.Error()
 	}

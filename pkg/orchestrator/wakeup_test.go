@@ -45,6 +45,7 @@ func TestStartRightAfterEventsForItsIDBeginsAtOnce(t *testing.T) {
 		}
 	}
 	var delayed []string
+	rounds := 0 // with a delay
 	for first := 0; first < instances; first += atOnce {
 		started := make([]time.Time, atOnce)
 		var senders sync.WaitGroup
@@ -62,14 +63,18 @@ func TestStartRightAfterEventsForItsIDBeginsAtOnce(t *testing.T) {
 		s.start("hello", neighbor, fmt.Sprintf("%q", neighbor))
 		busy := delay(neighbor, requested)
 		senders.Wait()
+		before := len(delayed)
 		for k, at := range started {
 			id := fmt.Sprint("w-", first+k)
 			if d := delay(id, at); d > late+busy {
 				delayed = append(delayed, fmt.Sprintf("%s %v, its neighbor %v", id, d.Round(time.Millisecond), busy.Round(time.Millisecond)))
 			}
 		}
+		if len(delayed) > before {
+			rounds++
+		}
 	}
-	if len(delayed) > 1 { // the machine may have delayed one
+	if rounds > 2 { // the machine may stall once or twice, which delays all instances of a round
 		t.Errorf("%d of %d begin late: %v", len(delayed), instances, delayed)
 	}
 	for i := range instances {

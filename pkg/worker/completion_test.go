@@ -41,7 +41,7 @@ func TestCancellationAfterTheCompletionHasNoEffect(t *testing.T) {
 	o.createInstance(task)
 	o.revoke(w, task) // deletes no lease, and sends a hint
 	o.publish(task)   // a second delivery
-	o.until("the claim is rejected", func() bool { return counted(t, reg, "pawl_worker_tasks_total", "gone") == 1 })
+	o.until("the claim is rejected", func() bool { return counted(t, reg, "pawl_worker_tasks_total", "gone") >= 1 })
 	o.completed(task) // still one
 	o.until("counted", func() bool { return counted(t, reg, "pawl_worker_activities_total", "completed") == 1 })
 	for _, outcome := range []string{"failed", "cancelled", "lost", "abandoned"} {

@@ -19,6 +19,7 @@ import (
 	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/internal/transport"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/worker"
@@ -66,9 +67,9 @@ func (o *owner) must(err error) {
 	}
 }
 
-// config returns a configuration with a short lease TTL.
+// config returns a configuration with a lease TTL that no stall of the machine exceeds.
 func (o *owner) config() worker.Config {
-	return worker.Config{NATS: o.dial(), Redis: o.redis.Client(o), Namespace: o.ns, LeaseTTL: 2 * time.Second}
+	return worker.Config{NATS: o.dial(), Redis: o.redis.Client(o), Namespace: o.ns, LeaseTTL: time.Minute}
 }
 
 // start runs a worker until the test ends.
@@ -194,6 +195,20 @@ func (o *owner) end(t transport.Task) history.Event {
 		o.Fatalf("%d completions", len(in))
 	}
 	return in[0]
+}
+
+// described waits until the only worker describes itself. Its reply may miss the first request on a busy machine.
+func (o *owner) described() (w request.Worker) {
+	o.Helper()
+	o.until("the worker describes itself", func() bool {
+		all, err := request.Workers(context.Background(), o.conn, 100*time.Millisecond)
+		o.must(err)
+		if len(all) > 0 {
+			w = all[0]
+		}
+		return len(all) == 1
+	})
+	return w
 }
 
 // drained waits until the queue holds no messages, delivered or not.

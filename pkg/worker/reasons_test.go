@@ -15,7 +15,7 @@ import (
 func causeWithoutHint(t *testing.T, change func(o *owner, task transport.Task)) string {
 	o := newOwner(t)
 	b, cfg := newBlocking(), o.config()
-	cfg.LeaseTTL = time.Second
+	cfg.LeaseTTL = 6 * time.Second // a renewal, every two seconds, finds the reason
 	o.start(cfg, b.do("block"))
 	task := o.send("block", nothing)
 	o.wait("start", b.started)
@@ -36,6 +36,7 @@ func (o *owner) append(t transport.Task, events ...history.Event) {
 }
 
 func TestLeaseOfAPurgedInstanceEndsWithThatReason(t *testing.T) {
+	t.Parallel() // mostly waits
 	got := causeWithoutHint(t, func(*owner, transport.Task) {})
 	if got != "cancelled: purged: the instance does not exist" {
 		t.Error(got)
@@ -43,6 +44,7 @@ func TestLeaseOfAPurgedInstanceEndsWithThatReason(t *testing.T) {
 }
 
 func TestLeaseOfAnEarlierExecutionEndsAsContinuedAsNew(t *testing.T) {
+	t.Parallel() // mostly waits
 	got := causeWithoutHint(t, func(o *owner, task transport.Task) {
 		o.must(o.rdb.HSet(context.Background(), o.part(task).Instance(task.Instance), "execution", "3").Err())
 	})
@@ -52,6 +54,7 @@ func TestLeaseOfAnEarlierExecutionEndsAsContinuedAsNew(t *testing.T) {
 }
 
 func TestReasonIsFoundAmongTenThousandCancellationsOfOneTurn(t *testing.T) {
+	t.Parallel() // mostly waits
 	got := causeWithoutHint(t, func(o *owner, task transport.Task) {
 		o.append(task, &history.ActivityCancelRequested{Scheduled: task.Activity, Reason: cancel.ScopeEnded, Text: "enough"})
 		others := make([]history.Event, 9999)
@@ -67,6 +70,7 @@ func TestReasonIsFoundAmongTenThousandCancellationsOfOneTurn(t *testing.T) {
 }
 
 func TestMissingLeaseWithoutAReasonIsLost(t *testing.T) {
+	t.Parallel() // mostly waits
 	got := causeWithoutHint(t, func(o *owner, task transport.Task) {
 		o.append(task, &history.ActivityCancelRequested{Scheduled: task.Activity + 1, Reason: cancel.Requested})
 	})

@@ -40,7 +40,7 @@ func TestStopLetsRunningActivitiesFinish(t *testing.T) {
 	o.wait("start", b.started)
 	var stopped sync.WaitGroup
 	stopped.Go(func() { o.must(o.stop(w, 20*time.Second)) })
-	o.until("stopping", func() bool { return w.Ready() != nil })
+	o.until("stopping", func() bool { err := w.Ready(); return err != nil && strings.Contains(err.Error(), "stopping") })
 	waiting := o.send("block", nothing) // no worker takes this task
 	close(b.release)
 	stopped.Wait()

@@ -107,7 +107,7 @@ func TestSweepClaimsNothingAndReturnsRequiredTasks(t *testing.T) {
 	o.publishAll(live...)
 	o.start(cfg, b.do("block"))
 	o.wait("start", b.started)
-	o.until("all cancelled tasks are removed", func() bool { return counted(t, reg, "pawl_worker_tasks_total", "gone") == 500 })
+	o.until("all cancelled tasks are removed", func() bool { return counted(t, reg, "pawl_worker_tasks_total", "gone") >= 500 }) // a redelivered task is counted twice
 	if n := counted(t, reg, "pawl_worker_tasks_total", "acquired"); n != 1 {
 		t.Fatalf("a worker with one slot has claimed %v tasks", n)
 	}

@@ -81,8 +81,8 @@ func trial(ctx *pawl.Context, in Try) (string, error) {
 	}
 }
 
-// attemptTimeout is long enough for an attempt to start.
-const attemptTimeout = time.Second
+// attemptTimeout is long enough for an attempt to start and, in the trial "retried", to lose a Select.
+const attemptTimeout = 8 * time.Second
 
 // loses starts an activity and ends it as how states; by default a timer wins a Select.
 func loses(ctx *pawl.Context, in Try, how string) (string, error) {

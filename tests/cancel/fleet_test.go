@@ -39,7 +39,7 @@ func (s settings) member(nc *nats.Conn, rdb redis.UniversalClient) (stack.Member
 	if s.Role == "orchestrator" {
 		return orchestrator.New(orchestrator.Config{
 			NATS: nc, Redis: rdb, Namespace: s.Namespace, Partitions: partitions, ReconcileInterval: 500 * time.Millisecond,
-			MaxClaims: maxClaims, OwnerTTL: 2 * time.Second, TurnLimit: 20 * time.Second, Logger: slog.Default(),
+			MaxClaims: maxClaims, OwnerTTL: 20 * time.Second, TurnLimit: 20 * time.Second, Logger: slog.Default(),
 			Limits: orchestrator.Limits{Events: eventLimit},
 		}, orchestrations()...)
 	}

@@ -49,7 +49,7 @@ func triggers() []trigger {
 		{how: "activity wins", reason: cancel.LostSelect},
 		{how: "nested", reason: cancel.LostSelect},
 		{how: "sibling", reason: cancel.LostSelect},
-		{how: "attempt", do: func(*harness, string) {}, reason: cancel.TimedOut, text: "attempt timed out after 1s", end: completed},
+		{how: "attempt", do: func(*harness, string) {}, reason: cancel.TimedOut, text: "attempt timed out after " + attemptTimeout.String(), end: completed},
 		{how: "retried", attempts: 2, reason: cancel.LostSelect},
 		{how: "by hand", reason: cancel.Requested, text: "changed my mind"},
 		{how: "scope", reason: cancel.ScopeEnded, end: completed},
@@ -123,7 +123,7 @@ func (tr trigger) checkCause(a *harness, l line) {
 	if c.Reason != tr.reason || c.By != tr.by || !strings.HasPrefix(c.Text, tr.text) || (tr.text == "") != (c.Text == "") {
 		a.Errorf("the activity received %s by %q: %q; want %s by %q: %q", c.Reason, c.By, c.Text, tr.reason, tr.by, tr.text)
 	}
-	if after := l.At.Sub(c.At); after < -time.Millisecond || after > 5*time.Second {
+	if after := l.At.Sub(c.At); after < -time.Millisecond || after > 15*time.Second { // a renewal may detect it only after 20 s
 		a.Errorf("decided at %s and received at %s", c.At, l.At)
 	}
 }
@@ -133,7 +133,7 @@ func TestPoisonActivityCancelsOtherActivities(t *testing.T) {
 	t.Parallel()
 	a := newHarness(t)
 	a.worker("worker")
-	poisoned := a.member(settings{Role: "worker", Name: "poisoned", TTL: 500 * time.Millisecond, Only: []string{"poison"}})
+	poisoned := a.member(settings{Role: "worker", Name: "poisoned", TTL: 4 * time.Second, Only: []string{"poison"}})
 	in, err := author.Input(Trial).Encode(Try{How: "poison"})
 	a.start(Trial, "try-poison", in, err)
 	for i := range maxClaims {

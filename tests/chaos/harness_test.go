@@ -312,7 +312,7 @@ func (h *harness) verdict(ctx context.Context) (*verdict.Verdict, error) {
 	if e.Runs, err = work.Ledger(h.ledger()).Read(); err != nil {
 		return nil, err
 	}
-	nc, err := nats.Connect(h.servers.natsURL())
+	nc, err := nats.Connect(h.servers.natsURL(), nats.Timeout(time.Minute))
 	if err != nil {
 		return nil, err
 	}
@@ -321,7 +321,9 @@ func (h *harness) verdict(ctx context.Context) (*verdict.Verdict, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := client.New(ctx, nc, client.Options{Namespace: namespace, OwnerTimeout: 20 * time.Second, Codec: codec})
+	c, err := retryRead(ctx, func() (*client.Client, error) {
+		return client.New(ctx, nc, client.Options{Namespace: namespace, OwnerTimeout: 20 * time.Second, Codec: codec})
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -466,6 +468,9 @@ func find(ctx context.Context, c *client.Client, id string) (verdict.Instance, e
 		result, err := work.KindOf(id).Result(ctx, c, id)
 		if ctx.Err() != nil {
 			return inst, ctx.Err()
+		}
+		if errors.Is(err, client.ErrNoOwner) { // not the outcome of the instance
+			return inst, err
 		}
 		inst.Outcome = work.Outcome(result, err)
 		if d, err = c.Describe(ctx, id); err != nil { // reading the result of kind "mend" may retry the instance

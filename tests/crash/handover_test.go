@@ -39,11 +39,12 @@ func (a *harness) spread(rdb redis.UniversalClient, members int) map[string]int 
 	return now
 }
 
-// ownerTTL is the ownership time in production, five seconds: a faster takeover is a hand-over.
+// ownerTTL is the ownership time in production.
 const ownerTTL = 5 * time.Second
 
 func TestPartitionsMoveWhenOrchestratorsJoinLeaveOrDie(t *testing.T) {
 	t.Parallel()
+	const ownerTTL = 30 * time.Second // so long that a busy machine hands over earlier than ownerships expire
 	a := newHarnessOf(t, startServers(t), 32, "FLEET_OWNER_TTL="+ownerTTL.String())
 	rdb := a.redis.Client(t)
 	a.worker("worker")
@@ -62,7 +63,7 @@ func TestPartitionsMoveWhenOrchestratorsJoinLeaveOrDie(t *testing.T) {
 	took := time.Since(began)
 	first.Stopped()
 	t.Logf("hand-over by SIGTERM: %v; the process had ended after %v", took.Round(time.Millisecond), since(began))
-	if took > ownerTTL-2*time.Second { // ownerships were renewed within the last second and need at least four seconds to expire
+	if took > ownerTTL-5*time.Second { // ownerships are renewed every second
 		t.Errorf("the hand-over took %v: partitions expired instead of being handed over", took)
 	}
 	a.begin(4)

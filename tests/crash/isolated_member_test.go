@@ -89,12 +89,10 @@ func (i isolated) continues(fault func()) {
 	i.ended(lost) // until then, its lease is not a leak
 	i.end()
 	i.t.Logf("the instances of its partitions, and the context of the activity, ended %v after the fault", took.Round(time.Millisecond))
-	if limit := 20 * time.Second; took > limit { // without a hand-over it would take forever, because the fault lasts
+	if limit := 60 * time.Second; took > limit { // without a hand-over it would take forever, because the fault lasts
 		i.t.Errorf("it took more than %v", limit)
 	}
-	if n := i.owners(i.rdb)[i.member]; n != 0 {
-		i.t.Errorf("%d partitions are owned by an orchestrator that cannot serve them", n)
-	}
+	poll.Until(i.t, within, "no partition is owned by an orchestrator that cannot serve it", func() bool { return i.owners(i.rdb)[i.member] == 0 })
 }
 
 // checkReturn checks that it regains its share of partitions after the fault.
@@ -132,7 +130,7 @@ func TestIsolatedOrchestratorIsReplacedAndReturns(t *testing.T) {
 // partitions.
 func TestNATSOutageOfAllMembersMovesNoPartition(t *testing.T) {
 	t.Parallel()
-	a := newHarnessOf(t, startDurableServers(t), 32, "FLEET_OWNER_TTL="+ownerTTL.String())
+	a := newHarnessOf(t, startDurableServers(t), 32, "FLEET_OWNER_TTL=30s") // on a busy machine, nothing may expire either
 	for n := range 3 {
 		a.orchestrator(fmt.Sprint("orchestrator-", n))
 	}

@@ -67,14 +67,14 @@ func TestSlotIsReleasedWhenOwnerDiesAsHolderEnds(t *testing.T) {
 		{"an activity that is cancelled", work.Limited.Name(), "orchestrator.committed:2", false, func(q *queueing) string {
 			id := q.callerID(0)
 			q.call(id, 1)
-			q.until("the holder is admitted", func() bool { return len(q.lines(work.LimitedAdmitted)) == 1 })
+			q.until("the holder is admitted", func() bool { return len(q.lines(work.LimitedAdmitted)) > 0 })
 			q.must(q.Client.Cancel(q.ctx, id, "no longer required"))
 			return id
 		}},
 		{"an activity that keeps its slot, of an instance that continues", work.Limited.Name(), "orchestrator.committed:2", true, func(q *queueing) string {
 			_, err := client.Start(q.ctx, q.Client, work.RetainingCaller, "retaining", 0)
 			q.must(err)
-			q.until("the holder is admitted", func() bool { return len(q.lines(work.LimitedAdmitted)) == 1 })
+			q.until("the holder is admitted", func() bool { return len(q.lines(work.LimitedAdmitted)) > 0 })
 			q.must(client.Send(q.ctx, q.Client, work.Go, "retaining", 1, client.MessageID("go")))
 			return "retaining"
 		}},

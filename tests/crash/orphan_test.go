@@ -37,8 +37,13 @@ func TestOrphansOfLostTurnsReleaseTheirIDs(t *testing.T) {
 			}
 			orphans := map[string]history.Position{}
 			for i := range n {
-				f.until(child(i)+" runs", func() bool { return f.Record(child(i)) != nil })
-				orphans[child(i)] = f.Record(child(i)).Origin
+				f.until(child(i)+" runs", func() bool {
+					rec := f.Record(child(i))
+					if rec != nil {
+						orphans[child(i)] = rec.Origin
+					}
+					return rec != nil
+				})
 				if c.ended {
 					f.untilEnded(parent(i))
 				}

@@ -17,7 +17,7 @@ import (
 // own run.
 func TestWorkerPausedBeyondItsLeaseCancelsActivityWhenResumed(t *testing.T) {
 	t.Parallel()
-	a := newHarness(t, startServers(t))
+	a := newHarness(t, startServers(t), "PAWL_LEASE_TTL=5s") // the lease must not expire before the pause
 	a.orchestrator("orchestrator")
 	first := a.worker("worker-1")
 	a.join()

@@ -47,16 +47,19 @@ func (a *harness) failOver(fault func(master *redistest.Server)) time.Duration {
 	return first
 }
 
+// recoversWithin is the maximum time from an election to the end of an instance, on a busy machine. An idle one needs a few seconds.
+const recoversWithin = 30 * time.Second
+
 func TestClusterContinuesWhenMasterDiesAndReplicaIsElected(t *testing.T) {
 	t.Parallel()
-	if after := onCluster(t).failOver((*redistest.Server).Kill); after > 10*time.Second {
+	if after := onCluster(t).failOver((*redistest.Server).Kill); after > recoversWithin {
 		t.Errorf("%v after the election", after)
 	}
 }
 
 func TestClusterContinuesWhenMasterHangsAndReplicaIsElected(t *testing.T) {
 	t.Parallel()
-	if after := onCluster(t).failOver((*redistest.Server).Pause); after > 15*time.Second {
+	if after := onCluster(t).failOver((*redistest.Server).Pause); after > recoversWithin {
 		t.Errorf("%v after the election", after)
 	}
 }
@@ -105,7 +108,7 @@ func TestFleetStartedWhileClusterMasterHangsWaitsForElection(t *testing.T) {
 // Running activities are completed, partitions and leases are kept, and new work waits.
 func TestRedisOutOfMemoryKeepsOwnersAndAcceptsInputsLater(t *testing.T) {
 	t.Parallel()
-	a := newHarnessOf(t, startServers(t), 32, "FLEET_OWNER_TTL=3s")
+	a := newHarnessOf(t, startServers(t), 32, "FLEET_OWNER_TTL=10s")
 	a.fleets()
 	a.spread(a.rdb, 2) // later changes of owners count as losses
 	a.begin(6)
@@ -113,7 +116,7 @@ func TestRedisOutOfMemoryKeepsOwnersAndAcceptsInputsLater(t *testing.T) {
 	a.redis.OutOfMemory(t)
 	owners := a.epochs()
 	a.begin(4)
-	full := time.NewTimer(4 * time.Second) // twice the time of ownerships and leases
+	full := time.NewTimer(12 * time.Second) // longer than ownerships and leases last
 	<-full.C
 	if now := a.epochs(); now != owners {
 		t.Errorf("partitions were acquired %s times, and now %s times", owners, now)

@@ -1,6 +1,7 @@
 package crash
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"strings"
@@ -38,15 +39,15 @@ func TestRetriedAndRewoundInstancesRunNothingAgainOverCrashes(t *testing.T) {
 	}
 
 	points := []string{"orchestrator.ingested", "orchestrator.rewound", "orchestrator.turned", "orchestrator.committed", "orchestrator.published"}
-	r.request(points, func(id string) error {
-		_, err := r.Client.Retry(r.ctx, id, client.Reason("mended"))
+	r.request(points, func(ctx context.Context, id string) error {
+		_, err := r.Client.Retry(ctx, id, client.Reason("mended"))
 		return err
 	})
 	if got := r.runs(); !maps.Equal(got, want) {
 		t.Errorf("after the retries:\n%v\nwant:\n%v", got, want)
 	}
-	r.request(points[:4], func(id string) error { // no activity runs, so no task is published
-		_, err := r.Client.Rewind(r.ctx, id, work.RewindEvent)
+	r.request(points[:4], func(ctx context.Context, id string) error { // no activity runs, so no task is published
+		_, err := r.Client.Rewind(ctx, id, work.RewindEvent)
 		return err
 	})
 	if got := r.runs(); !maps.Equal(got, want) {
@@ -65,14 +66,16 @@ type repairs struct {
 func (r *repairs) id(i int) string { return fmt.Sprintf("repair-%d", i) }
 
 // request sends a request to each instance while the orchestrator dies at each point, and waits for the results.
-func (r *repairs) request(points []string, do func(id string) error) {
+func (r *repairs) request(points []string, do func(ctx context.Context, id string) error) {
 	r.t.Helper()
 	r.owner.Stop()
 	answers := make(chan error, r.n)
+	ctx, stop := context.WithTimeout(r.ctx, 2*within) // without a deadline, a request is repeated for 30 s only
+	defer stop()
 	for p, point := range points {
 		victim := r.orchestrator("orchestrator", "PAWL_FAILPOINT="+point)
 		for i := p; i < r.n; i += len(points) {
-			go func() { answers <- do(r.id(i)) }()
+			go func() { answers <- do(ctx, r.id(i)) }()
 		}
 		died(r.t, victim)
 	}

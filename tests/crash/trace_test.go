@@ -120,7 +120,7 @@ func TestSpansHaveParentsAndOneContentAcrossKills(t *testing.T) {
 	}
 	a.end()
 	a.started()
-	poll.Until(t, time.Minute, "the successors of killed owners have emitted their spans again", func() bool { // this is not part of the end of an instance
+	poll.Until(t, within, "the successors of killed owners have emitted their spans again", func() bool { // this is not part of the end of an instance
 		named, orphans := c.check()
 		return len(orphans) == 0 && named["start "+work.Mixed.Name()] == len(a.mixed) && named["orchestration "+work.Mixed.Name()] == len(a.mixed)
 	})

@@ -12,8 +12,8 @@ import (
 )
 
 // resultWithin is the maximum time from an end until Result returns, on a busy machine. An idle one needs less than 100 ms
-// across a hand-over.
-const resultWithin = 3 * time.Second
+// across a hand-over. Without the repeat that the new owner causes, it would be an hour.
+const resultWithin = 30 * time.Second
 
 // The client does not repeat requests periodically: it receives the result only if the new owner causes a repeat.
 func TestWaitingClientsGetResultsAcrossRollingRestartAndKill(t *testing.T) {

@@ -50,7 +50,7 @@ func (a *harness) startHold(instance string) *client.Instance[pawl.None] {
 	a.t.Helper()
 	run, err := client.Start(a.ctx, a.Client, work.CallHold, instance, pawl.None{})
 	a.must(err)
-	poll.Until(a.t, within, "the activity runs", func() bool { return len(a.lines(work.Held)) == 1 })
+	poll.Until(a.t, within, "the activity runs", func() bool { return len(a.lines(work.Held)) > 0 })
 	return run
 }
 
@@ -80,7 +80,8 @@ func TestDisconnectedWorkerDelaysFewTasksAndRepeatsNone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			a := newHarness(t, startServers(t), "PAWL_LEASE_TTL=3s", "PAWL_RECONCILE_INTERVAL=8s")
+			const reconcile = 20 * time.Second
+			a := newHarness(t, startServers(t), "PAWL_LEASE_TTL=6s", "PAWL_RECONCILE_INTERVAL="+reconcile.String())
 			a.orchestrator("orchestrator")
 			d := a.proxiedWorker()
 			a.join()
@@ -93,6 +94,9 @@ func TestDisconnectedWorkerDelaysFewTasksAndRepeatsNone(t *testing.T) {
 			for i := 0; !served(); i++ {
 				a.runSteps(fmt.Sprint("warm-", i), 1)
 			}
+			usual := a.runSteps("usual", 9)
+			slices.Sort(usual)
+			delayed := max(900*time.Millisecond, 10*usual[len(usual)/2]) // an unanswered claim is given up after a second
 			before := len(a.lines("step"))
 
 			fault(d)
@@ -100,12 +104,12 @@ func TestDisconnectedWorkerDelaysFewTasksAndRepeatsNone(t *testing.T) {
 			took := a.runSteps("canary", n)
 			slow, longest := 0, slices.Max(took)
 			for _, d := range took {
-				if d > 900*time.Millisecond {
+				if d > delayed {
 					slow++
 				}
 			}
 			t.Logf("%d instances, %d of them delayed, at most by %v", n, slow, longest.Round(time.Millisecond))
-			if slow > 8 || longest > 10*time.Second {
+			if slow > 8 || longest > reconcile-2*time.Second {
 				t.Errorf("a disconnected worker delays tasks: %v", took)
 			}
 			a.must(work.Ledger(a.ledger).ReleaseHolders())

@@ -123,7 +123,7 @@ func (d *decoderHarness) publish(subject, header, body string) {
 
 const (
 	repeats  = 30
-	maxLines = 11 // ten for different instances, and one with the count of the others
+	maxLines = 11 // in a minute: ten for different instances, and one with the count of the others
 )
 
 // startInstance starts an instance and waits for its first turn and the first turn of its child.
@@ -166,6 +166,7 @@ const (
 func TestUndecodableBytesFailTheirInstanceOrAreSkipped(t *testing.T) {
 	t.Parallel()
 	d := newDecoderHarness(t)
+	began := time.Now()
 	d.startInstance(receiving, "other", "")
 	subject := fmt.Sprint("doorbell.", d.PartitionOf("other"))
 	tests := []struct {
@@ -218,8 +219,9 @@ func TestUndecodableBytesFailTheirInstanceOrAreSkipped(t *testing.T) {
 		}
 	}
 	d.rejectsRequests()
+	most := maxLines * (1 + int(time.Since(began)/time.Minute))
 	for message, n := range d.log.all() {
-		if n > maxLines && message != foreign { // logged at level debug
+		if n > most && message != foreign { // logged at level debug
 			t.Errorf("%q was logged %d times", message, n)
 		}
 	}
@@ -252,9 +254,13 @@ func (d *decoderHarness) rejectsRequests() {
 	if err := d.nats.Flush(); err != nil {
 		d.t.Fatal(err)
 	}
-	if all, err := d.Client.Workers(d.t.Context()); err != nil || len(all) != 1 {
-		d.t.Errorf("workers: %+v, %v, want one", all, err)
-	}
+	d.until("one worker answers", func() bool { // a slow answer is missing
+		all, err := d.Client.Workers(d.t.Context())
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		return len(all) == 1
+	})
 	if err := sub.Unsubscribe(); err != nil {
 		d.t.Error(err)
 	}

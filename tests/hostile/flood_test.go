@@ -26,9 +26,11 @@ const (
 	helloQuiet = 2 * time.Second // duration before the flood
 	helloAfter = 5 * time.Second // duration after the flood
 
-	// maxHello is the maximum for 99 of 100 instances on an otherwise idle machine, where they take about 20 ms before the
-	// flood. On a machine that is slow even without a flood, they may take up to maxSlowdown times as long as before.
+	// maxHello is the maximum for half of the instances on an otherwise idle machine, where they take about 20 ms before the
+	// flood, and maxStalled the maximum for 99 of 100, because a busy machine may stall for seconds. On a machine that is slow
+	// even without a flood, they may take up to maxSlowdown times as long as before.
 	maxHello    = time.Second
+	maxStalled  = 5 * time.Second
 	maxSlowdown = 50
 )
 
@@ -37,13 +39,13 @@ const (
 func TestFloodOfHostileMessagesDelaysNoOtherInstance(t *testing.T) {
 	h := newHarness(t, 2, 2)
 	captured := capture(t, h.nats.Client())
-	ctx, stop := context.WithTimeout(t.Context(), 2*within)
+	ctx, stop := context.WithTimeout(t.Context(), 5*within)
 	defer stop()
 
 	expenses, races, targets := h.startTargets(ctx)
 	always := make(chan struct{})
 	close(always)
-	quiet := p99(h.hellos(ctx, "quiet", always, helloQuiet))
+	slowdown := maxSlowdown * p99(h.hellos(ctx, "quiet", always, helloQuiet))
 	g := newGenerator(1, captured(), targets, slices.Concat(expenses, races))
 	flooded := make(chan struct{})
 	var wg sync.WaitGroup
@@ -70,7 +72,10 @@ func TestFloodOfHostileMessagesDelaysNoOtherInstance(t *testing.T) {
 	for _, slow := range all[len(all)-3:] {
 		h.logSteps(slow)
 	}
-	if got, limit := p99(all), max(maxHello, maxSlowdown*quiet); got > limit {
+	if got, limit := p50(all), max(maxHello, slowdown); got > limit {
+		t.Errorf("p50 of the other instances is %v, want at most %v", got, limit)
+	}
+	if got, limit := p99(all), max(maxStalled, slowdown); got > limit {
 		t.Errorf("p99 of the other instances is %v, want at most %v", got, limit)
 	}
 	for _, id := range expenses {
@@ -156,11 +161,12 @@ func (h *harness) hellos(ctx context.Context, name string, over <-chan struct{},
 	wg.Wait()
 	slices.SortFunc(all, func(a, b *hello) int { return cmp.Compare(a.took(), b.took()) })
 	load, _ := os.ReadFile("/proc/loadavg")
-	h.t.Logf("%d %ss: p50 %v, p99 %v, max %v; load %s", len(all), name, all[len(all)/2].took().Round(time.Millisecond),
+	h.t.Logf("%d %ss: p50 %v, p99 %v, max %v; load %s", len(all), name, p50(all).Round(time.Millisecond),
 		p99(all).Round(time.Millisecond), all[len(all)-1].took().Round(time.Millisecond), strings.TrimSpace(string(load)))
 	return all
 }
 
+func p50(sorted []*hello) time.Duration { return sorted[len(sorted)/2].took() }
 func p99(sorted []*hello) time.Duration { return sorted[len(sorted)*99/100].took() }
 
 // logSteps logs the times of the steps of an instance, relative to its planned start.

@@ -25,7 +25,7 @@ import (
 // instances continue. So does a fleet that is killed and reads the stream again.
 func TestMessagesThatCrashedProcessesFailOnlyTheirInstance(t *testing.T) {
 	h := newHarness(t, 1, 1)
-	ctx, stop := context.WithTimeout(t.Context(), 2*within)
+	ctx, stop := context.WithTimeout(t.Context(), 5*within)
 	defer stop()
 	other := start(ctx, h, examples.Expense, "other", examples.Claim{Cents: 10_000, Approvers: []string{"finance"}})
 	h.committed("other")

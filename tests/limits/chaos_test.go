@@ -98,9 +98,10 @@ func (c *chaos) upTo(ms int) time.Duration { return time.Duration(1+c.rnd.IntN(m
 
 func pick[T any](c *chaos, from []T) T { return from[c.rnd.IntN(len(from))] }
 
-// running returns the number of instances that have not ended, or -1 while a partition does not answer.
+// running returns the number of instances that have not ended, or -1 while a partition does not answer. A pending instance may begin to run
+// between the two lists.
 func (c *chaos) running() (n int) {
-	for _, status := range []client.Status{client.Running, client.Pending} {
+	for _, status := range []client.Status{client.Pending, client.Running} {
 		for _, err := range c.client.List(c.ctx, client.ListOptions{Status: status}) {
 			if err != nil {
 				return -1

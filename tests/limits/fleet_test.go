@@ -63,8 +63,8 @@ func (s settings) member(nc *nats.Conn, rdb redis.UniversalClient, reg prometheu
 			OwnerTTL: 2 * time.Second, Global: global, Logger: slog.Default(), Metrics: reg,
 		}, orchestrations()...)
 	}
-	// Each holder waits in Redis, on a connection of its own.
-	stays := redis.NewClient(&redis.Options{Addr: s.Redis, PoolSize: 100})
+	// Each holder waits in Redis, on a connection of its own. A write that is slow must not be repeated, because it would count twice.
+	stays := redis.NewClient(&redis.Options{Addr: s.Redis, PoolSize: 100, ReadTimeout: within, MaxRetries: -1})
 	w, err := worker.New(worker.Config{
 		NATS: nc, Redis: rdb, Namespace: s.Namespace, LeaseTTL: s.TTL, Name: s.Name, Logger: slog.Default(), Metrics: reg,
 	}, recorder{stays}.activities(s.Only)...)

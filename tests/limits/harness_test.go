@@ -58,8 +58,9 @@ func newHarness(t *testing.T, orchestrators int, s settings) *harness {
 		s.Role, s.Name = "orchestrator", "orchestrator-"+string(rune('1'+i))
 		a.fleets = append(a.fleets, a.member(s))
 	}
+	members := slices.Clone(a.fleets)
 	for _, name := range []string{"worker-1", "worker-2"} {
-		a.member(settings{Role: "worker", Name: name, TTL: 10 * time.Second})
+		members = append(members, a.member(settings{Role: "worker", Name: name, TTL: within}))
 	}
 	runner := redisx.NewRunner(rdb)
 	t.Cleanup(runner.Close)
@@ -68,13 +69,16 @@ func newHarness(t *testing.T, orchestrators int, s settings) *harness {
 	a.limits = limiter.New(runner, space, func(name string) int { return transport.PartitionOf(name, partitions) })
 	nc := natstest.Dial(t, a.nats)
 	poll.Until(t, within, "the namespace exists", func() bool {
-		c, err := client.New(a.ctx, nc, client.Options{Namespace: namespace, By: "ada", RepeatInterval: time.Second, OwnerTimeout: 10 * time.Second})
+		c, err := client.New(a.ctx, nc, client.Options{Namespace: namespace, By: "ada", RepeatInterval: time.Second, OwnerTimeout: within})
 		if err != nil {
 			return false
 		}
 		a.client = c
 		t.Cleanup(c.Close)
 		return true
+	})
+	poll.Until(t, within, "every member has started", func() bool { // otherwise one worker could run everything
+		return !slices.ContainsFunc(members, func(p *stack.Process) bool { return !p.Started() })
 	})
 	return a
 }

@@ -95,9 +95,12 @@ func halls() []stays {
 	return []stays{
 		hall("hall", one), hall("annex", one), hall("vault", one), hall("full-hall", one, pawl.QueueLimit(1)),
 		hall("late-hall", one, pawl.QueueTimeout(300*time.Millisecond)), hall("rejecting-hall", one, pawl.Reject()), hall("cleared-hall", one),
-		hall("orphan-hall", one), hall("deadlock", one, pawl.QueueTimeout(5*time.Second)), hall("far-deadlock", one, pawl.QueueTimeout(5*time.Second)),
+		hall("orphan-hall", one), hall("deadlock", one, pawl.QueueTimeout(deadlockFor)), hall("far-deadlock", one, pawl.QueueTimeout(deadlockFor)),
 	}
 }
+
+// deadlockFor is the maximum wait in a deadlock, within which the test observes the deadlock.
+const deadlockFor = 15 * time.Second
 
 func named[H interface{ Name() string }](all []H, name string) (H, error) {
 	for _, h := range all {

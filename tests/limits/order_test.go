@@ -191,7 +191,7 @@ func (a *harness) inForce(name string, ok func(limiter.Stats) bool) {
 	a.Helper()
 	began := time.Now()
 	a.awaitStats(name, "the policy is in force", ok)
-	if took := time.Since(began); took > 10*time.Second { // nine seconds more than an idle machine needs
+	if took := time.Since(began); took > 30*time.Second { // an idle machine needs one second
 		a.Errorf("%s: the policy was in force after %v", name, took)
 	}
 }
@@ -288,7 +288,9 @@ func (a *harness) windows(action string, n int, room, window int64) {
 	now, err := a.recorder.rdb.Time(a.ctx).Result()
 	a.must(err)
 	run := a.visit(action+"-0", Crowd{Action: action, Visits: make([]Visit, n)})
-	a.awaitStats(action, "the rate admits no caller for now", func(s limiter.Stats) bool { return s.LimitedUntil > now.UnixMilli() && s.QueueLength > 0 })
+	a.awaitStats(action, "the rate admits no caller for now, or has admitted all in the meantime", func(s limiter.Stats) bool {
+		return s.LimitedUntil > now.UnixMilli() && s.QueueLength > 0 || s.TotalCompleted == uint64(n)
+	})
 	a.wantResults(run, slices.Repeat([]string{"ok"}, n)...)
 	for i, l := range a.recorder.entered(a.T, action) {
 		if after := l.At - now.UnixMilli(); after < int64(i)/room*window {

@@ -76,7 +76,7 @@ func killed(a *harness) {
 	}
 	before, err := a.limits.Holders(a.ctx, "killed", 10)
 	a.must(err)
-	a.member(settings{Role: "worker", Name: "successor", Only: "killed", TTL: 10 * time.Second})
+	a.member(settings{Role: "worker", Name: "successor", Only: "killed", TTL: within})
 	victim.Kill()
 	found := a.awaitEntries("killed", 2)
 	if l := found[1]; l.Instance != "killed-held" || l.Claim < 2 {
@@ -92,7 +92,8 @@ func killed(a *harness) {
 	for _, run := range runs {
 		a.wantResults(run, "ok")
 	}
-	if got := strings.Join(sequence(a.recorder.entered(a.T, "killed")), " "); got != "killed-held killed-held killed-2 killed-3" {
+	// The lease of the victim may also have expired before the kill, so that it entered once more.
+	if got := strings.Join(slices.Compact(sequence(a.recorder.entered(a.T, "killed"))), " "); got != "killed-held killed-2 killed-3" {
 		a.Errorf("entered in the order %s", got)
 	}
 	a.wantMaxInside("killed", 1)
@@ -100,7 +101,7 @@ func killed(a *harness) {
 }
 
 func poison(a *harness) {
-	deadly := a.member(settings{Role: "worker", Name: "deadly", Only: "poison", TTL: 2 * time.Second})
+	deadly := a.member(settings{Role: "worker", Name: "deadly", Only: "poison", TTL: 4 * time.Second})
 	first := a.visit("poison-1", one("poison", Visit{Kills: true}))
 	a.awaitWaiters("poison", 0)
 	a.awaitEntries("poison", 1)
@@ -136,7 +137,7 @@ func purged(a *harness) {
 }
 
 func timed(a *harness) {
-	const limit = 1500 * time.Millisecond
+	const limit = 8 * time.Second // the attempt needs a fraction of it, once it is admitted
 	first := a.startHolder("timed")
 	second := a.visit("timed-2", Crowd{Action: "timed", Visits: make([]Visit, 1), Attempt: limit})
 	a.awaitStats("timed", "the wait exceeds the attempt timeout", func(s limiter.Stats) bool {

@@ -73,7 +73,7 @@ func (c *NATSCluster) URL() string {
 // Client connects to any of the servers. The connection is closed at the end of the test.
 func (c *NATSCluster) Client() *nats.Conn {
 	c.t.Helper()
-	return connect(c.t, c.URL(), nats.Timeout(clusterWithin/3))
+	return connect(c.t, c.URL())
 }
 
 // Leader waits until a stream has a leader other than a given server (nil: any), and current replicas are up to date. It

@@ -132,7 +132,7 @@ func (f *Fleet) Alive() {
 // Check runs the invariant checker of production, and fails the test for each finding.
 func (f *Fleet) Check() store.CheckResult {
 	f.t.Helper()
-	ctx, stop := context.WithTimeout(context.Background(), 10*callTimeout)
+	ctx, stop := context.WithTimeout(context.Background(), clusterWithin)
 	defer stop()
 	seen, err := f.Store.Check(ctx, f.PartitionOf, nil)
 	if err != nil {

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/pawlrun/pawl/internal/transport"
 
@@ -100,7 +99,7 @@ func Serve(natsURL string, o *redis.Options, member func(*nats.Conn, redis.Unive
 	}
 	slog.Info("started")
 	<-ctx.Done()
-	drain, end := context.WithTimeout(context.Background(), 10*time.Second)
+	drain, end := context.WithTimeout(context.Background(), stopWithin/2)
 	defer end()
 	return m.Stop(drain)
 }

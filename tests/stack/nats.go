@@ -12,8 +12,11 @@ import (
 	"github.com/pawlrun/pawl/internal/poll"
 )
 
-// readyWithin is the maximum time until a server answers.
-const readyWithin = 60 * time.Second
+// readyWithin is the maximum time until a server answers, and connectWithin that of a connection to a server that is ready.
+const (
+	readyWithin   = 60 * time.Second
+	connectWithin = 20 * time.Second
+)
 
 // NATS is a nats-server with JetStream, built from the library.
 type NATS struct {
@@ -62,9 +65,9 @@ func (n *NATS) Client() *nats.Conn {
 	return connect(n.t, n.URL())
 }
 
-func connect(t testing.TB, url string, opts ...nats.Option) *nats.Conn {
+func connect(t testing.TB, url string) *nats.Conn {
 	t.Helper()
-	nc, err := nats.Connect(url, append(opts, nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond))...)
+	nc, err := nats.Connect(url, nats.Timeout(connectWithin), nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,8 +33,8 @@ type Process struct {
 	err  error
 }
 
-// stopWithin is the maximum time in which a process ends after SIGTERM.
-const stopWithin = 15 * time.Second
+// stopWithin is the maximum time in which a process ends after SIGTERM, which includes its drain.
+const stopWithin = 60 * time.Second
 
 // NewProcess prepares a process, which is started by Start and killed at the end of the test.
 func NewProcess(t testing.TB, name, path string, args, env []string) *Process {
@@ -197,7 +197,11 @@ func (p *Process) Started() bool {
 	from := p.from
 	p.mu.Unlock()
 	log := p.Log()
-	return int64(len(log)) > from && strings.Contains(log[from:], "msg=started")
+	if int64(len(log)) <= from {
+		return false
+	}
+	log = log[from:]
+	return strings.Contains(log, "msg=started") || strings.Contains(log, "INFO started\n") // with a text handler, and with the default one of members
 }
 
 func tail(s string) string {

@@ -62,8 +62,8 @@ func run(args []string) error {
 	}
 	srv.ConfigureLogger()
 	srv.Start()
-	if !srv.ReadyForConnections(20 * time.Second) {
-		return fmt.Errorf("not ready after 20 s")
+	if !srv.ReadyForConnections(time.Minute) {
+		return fmt.Errorf("not ready after a minute")
 	}
 	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, syscall.SIGTERM, os.Interrupt)
