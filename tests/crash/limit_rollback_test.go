@@ -48,7 +48,7 @@ func TestWaitersKeepTheirOrderAcrossNATSRestart(t *testing.T) {
 // No partition has an owner while calls wait.
 func TestWaitersWaitWhileNoOrchestratorRuns(t *testing.T) {
 	t.Parallel()
-	q := newQueueing(t, startServers(t), "PAWL_LEASE_TTL=60s") // nobody could dispatch an activity again whose lease expires
+	q := newQueueing(t, startServers(t), "PAWL_LEASE_TTL=60s") // no owner could dispatch an activity again whose lease expires
 	o := q.orchestrator("orchestrator")
 	q.worker("worker")
 	q.begin()
