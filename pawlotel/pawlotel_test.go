@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -72,6 +73,28 @@ type harness struct {
 	all   *tracetest.InMemoryExporter
 }
 
+// slowProcessor holds the first span that ends until it is released.
+type slowProcessor struct {
+	sdktrace.SpanProcessor
+	first   sync.Once
+	ended   chan struct{} // closed when the first span has ended
+	release chan struct{} // closed by the test
+	flushed chan struct{} // receives a value when the spans are to be exported
+}
+
+func (p *slowProcessor) OnEnd(s sdktrace.ReadOnlySpan) {
+	p.first.Do(func() { close(p.ended); <-p.release })
+	p.SpanProcessor.OnEnd(s)
+}
+
+func (p *slowProcessor) ForceFlush(ctx context.Context) error {
+	select {
+	case p.flushed <- struct{}{}:
+	default:
+	}
+	return p.SpanProcessor.ForceFlush(ctx)
+}
+
 func newHarness(t *testing.T) *harness {
 	srv := natstest.Start(t)
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
@@ -80,7 +103,11 @@ func newHarness(t *testing.T) *harness {
 }
 
 func provider(to sdktrace.SpanExporter) *sdktrace.TracerProvider {
-	return sdktrace.NewTracerProvider(sdktrace.WithSyncer(to), sdktrace.WithIDGenerator(pawlotel.IDGenerator{}))
+	return processed(sdktrace.NewSimpleSpanProcessor(to))
+}
+
+func processed(by sdktrace.SpanProcessor) *sdktrace.TracerProvider {
+	return sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(by), sdktrace.WithIDGenerator(pawlotel.IDGenerator{}))
 }
 
 func (h *harness) must(err error) {
@@ -92,7 +119,12 @@ func (h *harness) must(err error) {
 
 func (h *harness) orchestrate(to sdktrace.SpanExporter) *orchestrator.Orchestrator {
 	h.t.Helper()
-	tracer, err := pawlotel.NewTracer(provider(to))
+	return h.orchestrateBy(provider(to), partitions)
+}
+
+func (h *harness) orchestrateBy(p *sdktrace.TracerProvider, partitions int) *orchestrator.Orchestrator {
+	h.t.Helper()
+	tracer, err := pawlotel.NewTracer(p)
 	h.must(err)
 	o, err := orchestrator.New(orchestrator.Config{NATS: h.nats, Redis: h.redis, Partitions: partitions, ReconcileInterval: time.Second, Tracer: tracer}, tree.Do(runTree), leaf.Do(runLeaf))
 	h.must(err)
@@ -213,6 +245,48 @@ func TestOneStartLeadsToOneTraceWithoutOrphans(t *testing.T) {
 	}
 }
 
+// unclean leaves the partitions as a kill does.
+func (h *harness) unclean(partitions int) {
+	h.t.Helper()
+	for p := range partitions {
+		h.must(h.redis.HSet(h.ctx, "pawl:{default."+strconv.Itoa(p)+"}:p", "clean", "0").Err())
+	}
+}
+
+// Trap: an owner that was killed has lost its spans, and the next one hands over before it has emitted them again.
+func TestHandoverWaitsForTheSpansOfAKilledOwner(t *testing.T) {
+	h := newHarness(t)
+	lost := tracetest.NewInMemoryExporter()
+	o := h.orchestrateBy(provider(lost), 1)
+	w := h.work(lost)
+	h.ends(h.start(h.client(), "t-1"))
+	h.must(w.Stop(h.ctx))
+	h.must(o.Stop(h.ctx))
+	h.unclean(1)
+
+	p := &slowProcessor{SpanProcessor: sdktrace.NewSimpleSpanProcessor(h.all), ended: make(chan struct{}), release: make(chan struct{}), flushed: make(chan struct{}, 1)}
+	o = h.orchestrateBy(processed(p), 1)
+	select {
+	case <-p.ended:
+	case <-h.ctx.Done():
+		t.Fatal("no span is emitted again")
+	}
+	stopped := make(chan error, 1)
+	go func() { stopped <- o.Stop(h.ctx) }()
+	select {
+	case <-p.flushed:
+		t.Error("exported before all spans were emitted")
+	case <-time.After(500 * time.Millisecond):
+	}
+	close(p.release)
+	h.must(<-stopped)
+	for name, n := range map[string]int{"start leaf": 1, "orchestration tree": 1, "orchestration leaf": 1, "activity grow": 2} {
+		if got := len(check(t, h.all.GetSpans())[name]); got != n {
+			t.Errorf("%d spans %q, want %d", got, name, n)
+		}
+	}
+}
+
 // TestSpansOfKilledOwnersAreEmittedAgainTheSame kills orchestrators whose exporters have unsent spans. In the end, the collector has received no
 // span without its parent, and no two different spans with the same id.
 func TestSpansOfKilledOwnersAreEmittedAgainTheSame(t *testing.T) {
@@ -229,9 +303,7 @@ func TestSpansOfKilledOwnersAreEmittedAgainTheSame(t *testing.T) {
 		o := h.orchestrate(to)
 		h.ends(h.start(c, "t-"+strconv.Itoa(round)))
 		h.must(o.Stop(h.ctx))
-		for p := range partitions { // as a kill leaves it
-			h.must(h.redis.HSet(h.ctx, "pawl:{default."+strconv.Itoa(p)+"}:p", "clean", "0").Err())
-		}
+		h.unclean(partitions)
 		if to == lost && len(lost.GetSpans()) == 0 {
 			t.Error("nothing was lost")
 		}

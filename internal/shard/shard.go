@@ -20,7 +20,7 @@ import (
 	"github.com/pawlrun/pawl/internal/turn"
 )
 
-// leaveGrace bounds how long a hand-over waits for outstanding turns, requests and publishes.
+// leaveGrace bounds how long a hand-over waits for outstanding turns, requests and publishes, and for spans that are emitted again.
 const leaveGrace = 5 * time.Second
 
 // headBytes is the length of the random prefix, of five bits per character, that all heads of a tenure share. Every record stores a head.
@@ -63,8 +63,9 @@ func (s *shard) run() error {
 	if err == nil {
 		err = s.takeOver()
 	}
-	if err == nil && s.process.spans != nil && !s.shell.tenure.Clean {
-		s.shell.effects.Go(func() { s.shell.emitAgain(s.shell.life) })
+	var emitted <-chan struct{}
+	if err == nil {
+		emitted = s.shell.emitAgain()
 	}
 	read := make(chan struct{})
 	go func(began bool) {
@@ -79,7 +80,7 @@ func (s *shard) run() error {
 	}
 	stopReading()
 	if err == nil {
-		if err = s.leave(); err == nil {
+		if err = s.leave(emitted); err == nil {
 			s.process.spans.flush(s.shell.life, s.shell.log)
 		}
 	}
@@ -202,24 +203,26 @@ func (s *shard) takeOver() error {
 	return nil
 }
 
-// leave waits until outstanding turns and requests have ended and publishes are acknowledged, so that
-// the next owner has nothing to repair.
-func (s *shard) leave() error {
+// leave waits until outstanding turns and requests have ended, publishes are acknowledged, and the spans of the last owner are emitted
+// (nil: they need not be), so that the next owner has nothing to repair.
+func (s *shard) leave(emitted <-chan struct{}) error {
 	s.step(&core.Message{Kind: core.HandoverBegan})
 	timeout := time.NewTimer(leaveGrace)
 	defer timeout.Stop()
 	for {
 		instances, publishes := s.actor.Outstanding()
-		if instances+publishes == 0 {
+		if instances+publishes == 0 && emitted == nil {
 			return s.actor.Unfinished()
 		}
 		select {
+		case <-emitted:
+			emitted = nil
 		case <-s.shell.box.wake:
 			s.shell.box.each(s.handle)
 		case <-timeout.C:
-			return fmt.Errorf("hand-over: %d instances and %d publishes still outstanding", instances, publishes)
+			return fmt.Errorf("hand-over: %d instances and %d publishes still outstanding; spans of the last owner emitted: %t", instances, publishes, emitted == nil)
 		case <-s.shell.tenure.Dropped():
-			return fmt.Errorf("hand-over: no time left, with %d instances and %d publishes outstanding", instances, publishes)
+			return fmt.Errorf("hand-over: no time left, with %d instances and %d publishes outstanding; spans of the last owner emitted: %t", instances, publishes, emitted == nil)
 		}
 		if err := s.actor.Err(); err != nil {
 			return err

@@ -122,19 +122,33 @@ func (s *spans) received(in *message.Input) {
 }
 
 // emitAgain repeats the spans that began or ended shortly before an unclean takeover: the previous owner may have died before it exported them.
-// It is best effort: an instance that cannot be read is skipped.
-func (s *shell) emitAgain(ctx context.Context) {
-	since := time.Now().Add(-lostSpans - s.process.cfg.OwnerTTL).UnixMilli()
+// The channel is closed when they are emitted; nil: there is nothing to emit. A hand-over waits for it, because the next owner emits nothing
+// again after a clean takeover.
+func (s *shell) emitAgain() <-chan struct{} {
+	if s.process.spans == nil || s.tenure.Clean {
+		return nil
+	}
+	emitted := make(chan struct{})
+	s.effects.Go(func() {
+		defer close(emitted)
+		s.process.spans.emitRecent(s.life, s)
+	})
+	return emitted
+}
+
+// emitRecent is best effort: an instance that cannot be read is skipped.
+func (s *spans) emitRecent(ctx context.Context, of *shell) {
+	since := time.Now().Add(-lostSpans - of.process.cfg.OwnerTTL).UnixMilli()
 	q := store.ListQuery{Statuses: record.Statuses(), Limit: maxRespanned / 4, Span: func(record.Status) (from, until int64) { return since, 1 << 53 }}
 	for n := 0; n < maxRespanned; {
-		page, err := s.process.store.List(ctx, s.st.Part, q)
+		page, err := of.process.store.List(ctx, of.st.Part, q)
 		if err != nil {
-			logFailure(s.log, "spans of last owner not emitted", err)
+			logFailure(of.log, "spans of last owner not emitted", err)
 			return
 		}
 		for _, row := range page.Rows {
 			if row.Record != nil {
-				s.emitInstance(ctx, row.Instance, row.Record, since)
+				s.emitInstance(ctx, of, row.Instance, row.Record, since)
 			}
 		}
 		if n += len(page.Rows); !page.More {
@@ -144,8 +158,8 @@ func (s *shell) emitAgain(ctx context.Context) {
 	}
 }
 
-func (s *shell) emitInstance(ctx context.Context, id string, rec *record.Record, since int64) {
-	first, err := s.process.store.RawHistory(ctx, s.st.Part, id, rec.Execution, 0, 1)
+func (s *spans) emitInstance(ctx context.Context, of *shell, id string, rec *record.Record, since int64) {
+	first, err := of.process.store.RawHistory(ctx, of.st.Part, id, rec.Execution, 0, 1)
 	if err != nil || len(first) == 0 {
 		return
 	}
@@ -157,7 +171,7 @@ func (s *shell) emitInstance(ctx context.Context, id string, rec *record.Record,
 	}
 	all := []history.Event{started}
 	for rest := true; rest; {
-		raw, err := s.process.store.RawHistory(ctx, s.st.Part, id, rec.Execution, uint64(len(all)), spanBatches)
+		raw, err := of.process.store.RawHistory(ctx, of.st.Part, id, rec.Execution, uint64(len(all)), spanBatches)
 		if err != nil {
 			return
 		}
@@ -170,7 +184,7 @@ func (s *shell) emitInstance(ctx context.Context, id string, rec *record.Record,
 		}
 		rest = len(raw) == spanBatches
 	}
-	in.Recent(all, since, s.process.spans.tracer.Emit)
+	in.Recent(all, since, s.tracer.Emit)
 }
 
 // traceLogger adds the trace id of an instance to its log lines.
