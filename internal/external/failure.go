@@ -1,6 +1,7 @@
 package external
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -8,6 +9,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/text"
@@ -42,7 +44,8 @@ type described struct {
 	Data      json.RawMessage `json:"data"`
 }
 
-// describe applies the error object in body, if there is one: its message, code, retryability and data.
+// describe applies the error object in body, if there is one: its message, code, retryability and data. Data that cannot be stored is left
+// out, because the failure would otherwise be permanent, with a code of Pawl.
 func (f *failure) describe(body []byte) *failure {
 	var o struct {
 		Error *described `json:"error"`
@@ -59,8 +62,10 @@ func (f *failure) describe(body []byte) *failure {
 		err.code = pawl.NewError(e.Code)
 	}
 	f.error = err
-	if len(e.Data) > 0 {
-		f.error = pawl.WithData(err, e.Data)
+	if data := bytes.ToValidUTF8(e.Data, []byte("\uFFFD")); len(data) > 0 { // as in the message
+		if with := pawl.WithData(err, json.RawMessage(data)); !errors.Is(with, pawl.ErrUnencodable) { // it may nest too deeply
+			f.error = with
+		}
 	}
 	return f
 }
@@ -89,7 +94,7 @@ func result(b []byte, omitted bool, from string) (json.RawMessage, error) {
 		return nil, &failure{error: fmt.Errorf("the result of %s has more than %d bytes: %w", from, maxBytes, pawl.ErrTooLarge), final: true}
 	case len(b) == 0:
 		return nil, nil
-	case !json.Valid(b):
+	case !json.Valid(b) || !utf8.Valid(b): // package json accepts any bytes in strings
 		return nil, &failure{error: fmt.Errorf("the result of %s is not JSON: %q: %w", from, text.Shorten(string(b), 200), pawl.ErrUndecodable), final: true}
 	}
 	return b, nil

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/author"
@@ -18,7 +19,7 @@ const maxError = 6000 // bytes of an error; a quote of maxQuote bytes may be esc
 // FuzzResult reads any output of a program, or any answer of an endpoint, as a result. A rejection is final, typed and has a bounded text. An
 // accepted result is JSON of a bounded size, and is accepted again.
 func FuzzResult(f *testing.F) {
-	for _, out := range []string{"", " \n", `{"a":1}` + "\n", `{"a":1} x`, "hello", "\xff", `"\ud800"`, strings.Repeat("[", 20_000), strings.Repeat("x", maxBytes+1)} {
+	for _, out := range []string{"", " \n", `{"a":1}` + "\n", `{"a":1} x`, "hello", "\xff", "\"\xff\"", `"\ud800"`, strings.Repeat("[", 20_000), strings.Repeat("x", maxBytes+1)} {
 		f.Add([]byte(out))
 	}
 	f.Fuzz(func(t *testing.T, out []byte) {
@@ -30,7 +31,7 @@ func FuzzResult(f *testing.F) {
 			}
 			return
 		}
-		if len(got) > maxBytes || len(got) > 0 && !json.Valid(got) {
+		if len(got) > maxBytes || len(got) > 0 && !json.Valid(got) || !utf8.Valid(got) {
 			t.Errorf("%.200q is accepted as %.200q", out, got)
 		}
 		if again, err := result(got, false, "program"); err != nil || string(again) != string(got) {
@@ -45,7 +46,7 @@ func FuzzDescribe(f *testing.F) {
 	for _, out := range []string{
 		`{"error":{"message":"declined","code":"card-declined","retryable":false,"data":{"a":[1]}}}`, `{"error":{"code":"pawl.cancelled","retryable":true}}`, `{"error":null}`, `{"error":{}}`,
 		`{"error":{"data":null}}`, `{"error":{"message":"\u001b[2J\ud800"}}`, `{"error":"text"}`, `{"error":{"code":"a b"}}`, `[`, "", `{"error":{"message":"` + strings.Repeat("m", 20_000) + `"}}`,
-		`{"error":{"code":"` + strings.Repeat("c", 20_000) + `"}}`, `{"ERROR":{"Message":"x"}}`,
+		`{"error":{"code":"` + strings.Repeat("c", 20_000) + `"}}`, "{\"error\":{\"data\":\"\xff\"}}", `{"error":{"data":` + strings.Repeat("[", 2000) + strings.Repeat("]", 2000) + `}}`, `{"ERROR":{"Message":"x"}}`,
 	} {
 		f.Add([]byte(out), "120")
 	}
