@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -255,8 +254,10 @@ func TestProgramThatWaitsForServersCanBeStopped(t *testing.T) {
 				defer close(joined)
 				<-waits.seen
 				code, body := get(t, "http://"+addr+"/readyz")
+				tick := time.NewTicker(10 * time.Millisecond)
+				defer tick.Stop()
 				for deadline := time.Now().Add(time.Minute); code == 0 && time.Now().Before(deadline); { // the HTTP server may start later
-					runtime.Gosched()
+					<-tick.C
 					code, body = get(t, "http://"+addr+"/readyz")
 				}
 				if code != http.StatusServiceUnavailable || !strings.Contains(body, "orchestrator: waiting for redis: ") {

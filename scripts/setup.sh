@@ -11,21 +11,21 @@ has luacheck || missing="$missing lua-check"
 has "$(${GO:-go} env CC)" || missing="$missing gcc libc6-dev"
 
 # The headless shell takes half of the processor time of a browser with windows, which suffices where the shell cannot be had.
-faster=
+packages=$missing
 if [ -z "$missing" ] && ! has chromium-headless-shell && apt-cache show chromium-headless-shell >/dev/null 2>&1; then
-	faster=" chromium-headless-shell"
+	packages=" chromium-headless-shell"
 fi
-if [ -z "$missing$faster" ]; then
+if [ -z "$packages" ]; then
 	exit 0
 fi
 if [ "$(id -u)" = 0 ] && has apt-get; then
-	echo "setup: installing${missing:-$faster}" >&2
+	echo "setup: installing$packages" >&2
 	export DEBIAN_FRONTEND=noninteractive
 	# The package would start a Redis server; the tests start their own.
 	# shellcheck disable=SC2086 # a list of packages
-	{ apt-get update -qq && RUNLEVEL=1 apt-get install -y -qq --no-install-recommends $missing $faster >/dev/null; } && exit 0
+	{ apt-get update -qq && RUNLEVEL=1 apt-get install -y -qq --no-install-recommends $packages >/dev/null; } && exit 0
 	[ -z "$missing" ] || exit 1
-	echo "setup:$faster was not installed; the tests of the console use another browser" >&2
+	echo "setup:$packages was not installed; the tests of the console use another browser" >&2
 	exit 0
 fi
 [ -n "$missing" ] || exit 0

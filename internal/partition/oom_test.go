@@ -11,7 +11,7 @@ import (
 func TestOutOfMemoryPartitionsAreRenewedAndHandedOver(t *testing.T) {
 	s := redistest.Start(t)
 	f := newFleet(t, s.Client(t))
-	a := f.member("a", 30*time.Second) // a machine that stalls for seconds costs no partition
+	a := f.member("a", stallTTL)
 	f.until("a owns all", f.sharedBy("a"))
 	before := f.tenures()
 	s.OutOfMemory(t)
@@ -29,7 +29,7 @@ func TestOutOfMemoryPartitionsAreRenewedAndHandedOver(t *testing.T) {
 			t.Errorf("partition %d was lost", p)
 		}
 	}
-	f.member("b", 30*time.Second)
+	f.member("b", stallTTL)
 	f.until("a and b share", f.sharedBy("a", "b"))
 	if err := a.Stop(f.ctx()); err != nil {
 		t.Fatal(err)

@@ -226,13 +226,12 @@ func (s *harness) event(name, id, json string) {
 }
 
 // describe describes an instance. The description is empty if there is no such instance.
-func (s *harness) describe(id string) (d *request.Description) {
+func (s *harness) describe(id string) *request.Description {
 	s.t.Helper()
-	s.until("the owner of "+id+" answers", func() bool {
-		d = new(request.Description)
-		err := request.Call(s.ctx(), s.conn, s.conn.PartitionOf(id), &request.Describe{Instance: id}, d)
-		return err == nil || hasCode(err, request.ProblemNotFound)
-	})
+	d := new(request.Description)
+	if s.request(s.conn.PartitionOf(id), &request.Describe{Instance: id}, d) != nil {
+		return new(request.Description)
+	}
 	return d
 }
 
